@@ -4,8 +4,10 @@ Run `python -m bench.overhead`. The upstream is a process of its own that answer
 calls through the gateway take turns, so that both see the same weather. CPU time is the gateway's own, of all its
 threads, as the kernel counts it. With two or more cores the gateway has one to itself.
 
-`--against <tree>/src` runs the gateway of another tree beside this one's, in turns, and shows the CPU time of both;
-`--traces` runs one without traces beside one with them.
+`--against <tree>/src` runs the gateway of another tree beside this one's and shows the CPU time of both; `--traces` runs
+one without traces beside one with them. Both take turns in short slices, now the one first, now the other: whatever
+else the machine does meets both, so that the ratio of two slices that stand side by side is steadier than either. What
+is told is the middle of all these ratios, and between which bounds it lies with a certainty of 95 %.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +31,9 @@ from bench.robustness.report import percentile, table
 from bench.robustness.rig import GatewayProcess, running_gateway
 
 DELTAS: Final = 200
+_CLIENTS: Final = 16
+_SLICE: Final = 6
+"""Of the calls that one client makes, the part that each of many makes."""
 _WRITTEN: Final = 0.4
 """Seconds after which traces are written that a request has left: they are gathered for a moment first."""
 
@@ -61,7 +67,7 @@ def kinds() -> list[Kind]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.overhead", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=40, help="of slices that take turns")
     parser.add_argument("--store", default="", help="`memory:`; default: SQLite in a new file")
     parser.add_argument("--against", type=Path, help="`src` of another tree, whose gateway takes turns with this one")
     parser.add_argument("--traces", action="store_true", help="compare with a gateway whose traces are off")
@@ -107,25 +113,58 @@ async def compare(rounds: int, store: str, other: dict[str, Any], share: float =
             for kind in (*kinds(), *kinds()):  # to warm up
                 for gateway in (here, there):
                     await _round(kind, gateway, port, max(1, round(10 * share)))
-            for _ in range(rounds):
+            for number in range(rounds):
                 for mine, its in zip(ours, theirs, strict=True):
-                    calls = max(1, round(mine.calls * share))
-                    await _round(mine, here, port, calls)
-                    await _round(its, there, port, calls)
-                    await _busy(mine, here, max(1, calls // 3))
-                    await _busy(its, there, max(1, calls // 3))
+                    sides = [(mine, here), (its, there)]
+                    for clients, part in ((1, 1), (_CLIENTS, _SLICE)):
+                        await _pair(
+                            sides[:: -1 if number % 2 else 1], max(1, round(mine.calls * share / part)), clients
+                        )
     return [*zip(theirs, ours, strict=True)]
+
+
+async def _pair(sides: list[tuple[Kind, GatewayProcess]], calls: int, clients: int) -> None:
+    """A slice of each, one right behind the other; what both have left behind is written before they are looked at."""
+    before = [gateway.cpu() for _, gateway in sides]
+    for kind, gateway in sides:
+        await _call_at_once(kind, gateway, calls, clients)
+    await asyncio.sleep(_WRITTEN)
+    for (kind, gateway), earlier in zip(sides, before, strict=True):
+        took = kind.cpu if clients == 1 else kind.cpu_busy
+        took.append((gateway.cpu() - earlier) / calls / clients)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The middle of the ratios of pairs, and between which bounds that lies (95 %)."""
+
+    middle: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.middle:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def ratio_of(before: Sequence[float], after: Sequence[float]) -> Ratio:
+    """Of slices that stood side by side. How they are spread is not asked: the bounds are two of the ratios
+    themselves, by how often a fair coin falls."""
+    ratios = sorted(mine / its for its, mine in zip(before, after, strict=True))
+    count = len(ratios)
+    beyond = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
+    return Ratio(statistics.median(ratios), ratios[beyond], ratios[count - 1 - beyond])
 
 
 def show_both(compared: list[tuple[Kind, Kind]]) -> list[str]:
     rows = []
     for its, mine in compared:
-        # The middle of all rounds, which took turns; the least would be one whose work fell to the next in part.
-        alone = [statistics.median(each.cpu) * 1e6 for each in (its, mine)]
-        busy = [statistics.median(each.cpu_busy) * 1e6 for each in (its, mine)]
-        shown = [(f"{before:.0f}", f"{after:.0f}", f"{after / before:.2f}") for before, after in (alone, busy)]
-        rows.append((mine.name, *shown[0], *shown[1]))
-    return table(("call", "CPU µs, other", "here", "ratio", "16 clients, other", "here", "ratio"), rows)
+        shown: list[str] = []
+        for before, after in ((its.cpu, mine.cpu), (its.cpu_busy, mine.cpu_busy)):
+            middles = (f"{statistics.median(each) * 1e6:.0f}" for each in (before, after))
+            shown += [*middles, str(ratio_of(before, after))]
+        rows.append((mine.name, *shown))
+    clients = f"{_CLIENTS} clients"
+    return table(("call", "CPU µs, other", "here", "ratio (95 %)", f"{clients}, other", "here", "ratio (95 %)"), rows)
 
 
 async def _round(kind: Kind, gateway: GatewayProcess, port: int, calls: int) -> None:
@@ -141,18 +180,21 @@ async def _round(kind: Kind, gateway: GatewayProcess, port: int, calls: int) -> 
         kind.cpu.append((gateway.cpu() - before) / calls)
 
 
-async def _busy(kind: Kind, gateway: GatewayProcess, calls: int, clients: int = 16) -> None:
+async def _busy(kind: Kind, gateway: GatewayProcess, calls: int) -> None:
     """Many clients at once: what a request costs when the gateway has enough to do."""
+    before = gateway.cpu()
+    await _call_at_once(kind, gateway, calls, _CLIENTS)
+    await asyncio.sleep(_WRITTEN)
+    kind.cpu_busy.append((gateway.cpu() - before) / calls / _CLIENTS)
 
+
+async def _call_at_once(kind: Kind, gateway: GatewayProcess, calls: int, clients: int) -> None:
     async def client() -> None:
         async with _connected(gateway.port) as connection:
             for _ in range(calls):
                 await connection.call(kind.path, _body(kind), stream=kind.stream)
 
-    before = gateway.cpu()
     await asyncio.gather(*(client() for _ in range(clients)))
-    await asyncio.sleep(_WRITTEN)
-    kind.cpu_busy.append((gateway.cpu() - before) / calls / clients)
 
 
 class _Connection:

@@ -7,6 +7,7 @@ machine; here they are far from what a broken promise would take, and far from w
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 
 import pytest
@@ -111,6 +112,23 @@ def test_no_question_about_many_traces_takes_long_and_forgetting_them_stops_nobo
     assert {name: seconds for name, seconds in measured.questions.items() if seconds > traces.BOUND} == {}
     assert measured.forgot == 2_000
     assert measured.turns > measured.steps >= 4
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.15, 0.4])
+def test_the_ratio_of_two_gateways_lies_between_its_bounds_however_noisy_the_machine_is(noise: float) -> None:
+    from bench import overhead
+
+    chance = random.Random(7)
+    weather = [1 + noise * chance.random() for _ in range(200)]  # both meet the same, but for a tenth of it
+    own = [[1 + noise / 10 * chance.random() for _ in weather] for _ in range(2)]
+    before, after = (
+        [cost * each * mine for each, mine in zip(weather, ours, strict=True)]
+        for cost, ours in zip((1.0, 1.08), own, strict=True)
+    )
+    ratio = overhead.ratio_of(before, after)
+    assert ratio.low <= 1.08 <= ratio.high
+    assert ratio.high - ratio.low < 0.02
+    assert overhead.ratio_of(before[:1], after[:1]).low == after[0] / before[0]
 
 
 @pytest.mark.measured

@@ -67,6 +67,7 @@ def test_messages_items_and_tools_are_pieces_of_their_own_with_their_role() -> N
 
 def test_of_a_very_long_body_the_rest_is_only_counted(monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "MOST_PIECES", 3)
+    monkeypatch.setattr(module, "_BREATH", 2)
     body = {"model": "m", "messages": [{"role": "user", "content": str(number)} for number in range(10)]}
     read = ONE.read(body)
     assert (len(read.pieces), read.more, read.bytes) == (3, 8, len(msgspec.json.encode(body)))

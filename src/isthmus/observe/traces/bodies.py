@@ -58,10 +58,10 @@ class Bodies:
             else:
                 paths.append(name)
                 values.append(value)
-        if len(values) <= min(_BREATH, MOST_PIECES) and size <= LARGE:  # as nearly always
+        if len(values) <= _BREATH and size <= LARGE:  # as nearly always
             pieces, taken = self._pieces(paths, values, _encode)
-        else:
-            pieces, taken = self._many_pieces(paths, values, size)
+            return TracedBody(total + taken, tuple(pieces))
+        pieces, taken = self._many_pieces(paths, values, size)
         return TracedBody(total + taken, tuple(pieces), len(values) - len(pieces))
 
     def _many_pieces(self, paths: list[str], values: list[Any], size: int) -> tuple[list[Piece], int]:
@@ -81,9 +81,9 @@ class Bodies:
         written = list(map(encode, values))
         keys = list(zip(paths, written, strict=True))
         found = list(map(self._seen.find, keys))
-        for index, piece in enumerate(found) if None in found else ():
-            if piece is None:
-                found[index] = self._new(keys[index], values[index], encode)
+        while None in found:
+            new = found.index(None)
+            found[new] = self._new(keys[new], values[new], encode)
         return found, sum(map(len, written))  # type: ignore[return-value]  # each was found, or is new
 
     def _new(self, key: Key, value: Any, encode: Callable[[Any], bytes]) -> Piece:

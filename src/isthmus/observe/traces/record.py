@@ -93,8 +93,8 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         provider, model = plan.target.provider, plan.target.model
     usage, conversation = ended.usage, _conversation(asked) if "conversation" in asked else ""
     spent, made, cached, thought = used_tokens(usage) if usage else (0, 0, 0, 0)
-    # A table, not arguments by name: for so many of these Python would take three instructions for each.
-    told: dict[str, Any] = {
+    # Tables of at most fifteen, not all as arguments by name: Python would take three instructions for each.
+    who_asked: dict[str, Any] = {
         "id": draft.id,
         "at": draft.at,
         "ended_at": draft.at + total,
@@ -107,6 +107,8 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "method": who.method,
         "path": who.path,
         "asked_model": str(asked.get("model") or ""),
+    }
+    what_came: dict[str, Any] = {
         "provider": provider,
         "model": model,
         "stream": asked.get("stream") is True,
@@ -119,6 +121,8 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "cached_tokens": cached,
         "reasoning_tokens": thought,
         "cost": ended.cost.price(spent, made, cached) if usage else None,
+    }
+    how_long: dict[str, Any] = {
         "total": total,
         "first_token": ended.first_token,
         "first_byte": ended.first_byte,
@@ -134,7 +138,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "capture": "full" if contents.kept else "metadata",
     }
     trace = Trace(
-        summary=TraceSummary(**told),
+        summary=TraceSummary(**who_asked, **what_came, **how_long),
         timings=Timings(
             received.seconds,
             planned.parse_seconds,
