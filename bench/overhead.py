@@ -4,10 +4,10 @@ Run `python -m bench.overhead`. The upstream is a process of its own that answer
 calls through the gateway take turns, so that both see the same weather. CPU time is the gateway's own, of all its
 threads, as the kernel counts it. With two or more cores the gateway has one to itself.
 
-`--against <tree>/src` runs the gateway of another tree beside this one's and shows the CPU time of both; `--traces` runs
-one without traces beside one with them. Both take turns in short slices, now the one first, now the other: whatever
-else the machine does meets both, so that the ratio of two slices that stand side by side is steadier than either. What
-is told is the middle of all these ratios, and between which bounds it lies with a certainty of 95 %.
+`--against <tree>/src` runs the gateway of another tree beside this one's and shows the CPU time of both; `--traces`
+runs one without traces beside one with them. Both take turns in short slices, now the one first, now the other:
+whatever else the machine does meets both, so that the ratio of two slices that stand side by side is steadier than
+either. What is told is the middle of all these ratios, and between which bounds it lies with a certainty of 95 %.
 """
 
 from __future__ import annotations

@@ -298,6 +298,8 @@ FIXED: Mapping[str, str] = {
     "providers.word.told.MAX_MODELS": "Models of a server's list that are read.",
     "conduct.life.MOST_MARKS": "Moments of a stream that its trace remembers, evenly spread.",
     "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body with hashes in its trace; the rest is counted.",
+    "observe.traces.seen.MOST_SEEN": "Pieces of bodies whose hash is remembered, because agents send them again.",
+    "observe.traces.seen.MOST_SEEN_BYTES": "Bytes of these pieces in all.",
     "observe.traces.recorder._LARGEST_GROUP": "Traces that are written together.",
     "observe.traces.recorder.MOST_FORGETTING": "Deletes whose traces are still to be forgotten; one more waits for it.",
     "observe.traces.tracer.MOST_OPEN": "Requests whose facts are gathered at the same time; one more has no trace.",

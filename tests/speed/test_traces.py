@@ -1,4 +1,4 @@
-"""Traces at `metadata` add less than a tenth to a request and to a delta, counted exactly beside the same without them."""
+"""Traces at `metadata` add less than a tenth to a request and to a delta, counted exactly beside the same without."""
 
 from __future__ import annotations
 

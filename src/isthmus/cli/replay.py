@@ -21,7 +21,7 @@ from isthmus.cli.kept import Kept
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.differences import PlanDifferences, compare_plans
 from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
-from isthmus.observe.traces.record import traced_decision
+from isthmus.observe.traces.record import traced_decisions
 from isthmus.ports.traces import TracedDecision
 from isthmus.protocol.json import JsonObject
 
@@ -124,7 +124,7 @@ def as_traced(explained: Explained) -> tuple[TracedDecision, ...]:
     """Decisions as a trace has them, so that both sides can be compared: by a plan's own paths, whichever door the
     request came through."""
     plan = explained.plan
-    return tuple(map(traced_decision, explained.decisions if plan is None else plan.decisions))
+    return traced_decisions(explained.decisions if plan is None else plan.decisions)
 
 
 # ── sent ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -258,7 +258,7 @@ def _diagnostics(
 def _happened(
     draft: Draft, bodies: Bodies, contents: Contents, size: int
 ) -> tuple[list[TracedCall], list[TracedTool], list[TracedCheck], int]:
-    """Each asking of an upstream with what became of it, what was done with its answers, and how often it was retried."""
+    """Each asking of an upstream with what became of it, what was done with its answers, and how many retries."""
     calls: list[TracedCall] = []
     tools: list[TracedTool] = []
     checks: list[TracedCheck] = []
