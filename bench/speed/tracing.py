@@ -25,10 +25,10 @@ from bench.speed.doors import Plant, is_not_ours, plant, running
 from bench.speed.instructions import count_instructions, in_threads
 from bench.speed.traced import SHORT, WORKLOADS
 
-_CALLS: Final = 24
+_CALLS: Final = 48
 _FEW: Final = 4
 """In each go: many small ones, or few that take long."""
-_GOES: Final = 3
+_GOES: Final = 2
 _LONGER: Final = 3_600.0
 """Seconds that traces are gathered for, unless somebody asks for them: all of one go are written together."""
 _ROOMS: Final = ("isthmus/observe/", "isthmus/store/traces/")
