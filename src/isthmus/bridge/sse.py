@@ -137,7 +137,9 @@ def encode_event(event: Event | JsonObject, size: int = 0) -> bytes:
 
 def encode_events(events: Sequence[Event | JsonObject], size: int = 0) -> bytes:
     """A batch of them. Those of one type that stand together are written in one go: JSON has no line end of its own."""
-    if size or len(events) == 1:
+    if len(events) == 1:
+        return encode_event(events[0], size)
+    if size:
         return b"".join([encode_event(event, size) for event in events])
     told: list[bytes] = []
     for type, run in groupby(events, _type):

@@ -317,11 +317,9 @@ class Reply(msgspec.Struct, eq=False):
 def _say(part: TextPart, first: Text, run: Iterator[Text]) -> None:
     """All texts of a run at once; one that has log probabilities is told alone."""
     more = [first, *run]
-    if any(map(_LOGPROBS, more)):
+    if len(more) == 1 or any(map(_LOGPROBS, more)):
         for one in more:
             part.append(one.text, one.logprobs)
-    elif len(more) == 1:
-        part.append(first.text)
     else:
         part.extend([one.text for one in more])
 
