@@ -24,6 +24,9 @@ def chunk(delta: Json, **more: Any) -> Json:
     return {"id": "c", "created": 1, "choices": [{"index": 0, "delta": delta, "finish_reason": None}], **more}
 
 
+BEGUN = chunk({"content": "Well"})
+
+
 def more(text: str, index: int = 0) -> Json:
     return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
 
@@ -51,22 +54,22 @@ def counted(decoder: JsonDecoder, monkeypatch: pytest.MonkeyPatch) -> list[bytes
 @pytest.mark.parametrize(
     ("make", "begin", "event", "delta"),
     [
-        (lambda: ChatDecoder(ReplyRules()), [], lambda text: chunk({"content": text}), Text),
+        (lambda: ChatDecoder(ReplyRules()), [BEGUN], lambda text: chunk({"content": text}), Text),
         (
             lambda: ChatDecoder(ReplyRules(think_tags=True)),
-            [],
+            [BEGUN],
             lambda text: chunk({"role": "assistant", "content": text, "refusal": None}, usage=None),
             Text,
         ),
         (
             lambda: ChatDecoder(ReplyRules(think_opened=True)),
-            [],
+            [BEGUN],
             lambda text: chunk({"content": text}),
             Reasoning,
         ),
         (
             lambda: ChatDecoder(ReplyRules()),
-            [],
+            [BEGUN],
             lambda text: chunk({"content": None, "reasoning_content": text}),
             Reasoning,
         ),

@@ -60,9 +60,9 @@ class ChatDecoder(JsonDecoder):
                 if len(delta) > 1 or not out:  # nearly every chunk is a token and nothing else
                     self._rest(delta, out)
                 if out:
-                    self._live = True
-                    if self._alike.learns:
+                    if self._live and self._alike.learns:  # one chunk makes no stream
                         self._note(chunk, choice, delta)
+                    self._live = True
             elif not self._live and isinstance(choice.get("message"), dict):
                 # A whole reply inside a stream. Behind deltas it only says everything again (MiniMax).
                 self._message(choice["message"], choice, out)
