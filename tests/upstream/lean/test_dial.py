@@ -17,7 +17,7 @@ from isthmus.upstream.lean import dial
 from isthmus.upstream.lean.dial import Dialer, connect_first, make_context
 from isthmus.upstream.wire import Endpoint, Wire
 from own_time import turns
-from upstream.talking_lines import talking
+from upstream.talking_lines import CLOSE, talking
 from upstream.test_wire_answers import OK, ask
 
 CERTIFICATE = Path(__file__).parents[1] / "self_signed.pem"
@@ -61,6 +61,28 @@ async def test_an_authority_that_the_environment_names_is_trusted_and_shown_the_
         assert server.talk[0].get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
         assert server.used == [1, 1]
         await wire.aclose()
+
+
+@pytest.mark.usefixtures("trusting")
+def test_the_loop_that_the_server_runs_on_does_the_same() -> None:
+    uvloop = pytest.importorskip("uvloop", reason="there is none on this system")
+    large = b"x" * 3_000_000
+
+    async def main() -> None:
+        answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(large), large)
+        for tls in (None, serving()):
+            async with talking(OK, answer, CLOSE, OK, tls=tls) as server:
+                wire = Wire(named(f"{server.scheme}://localhost:{server.port}/v1", "127.0.0.2", "127.0.0.1"))
+                assert await ask(wire) == (200, b"{}")
+                incoming = await wire.send(large)
+                assert await incoming.whole() == large
+                incoming.close()
+                assert await ask(wire) == (200, b"{}")  # its connection was dead
+                await wire.aclose()
+                assert server.used == [1, 1, 1, 2]
+                assert server.asked[1][1].endswith(large)
+
+    uvloop.run(main())
 
 
 @pytest.mark.usefixtures("trusting")
