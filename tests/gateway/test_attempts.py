@@ -54,7 +54,7 @@ async def test_a_request_that_is_over_is_forgotten_at_once() -> None:
 async def test_a_field_that_was_refused_is_left_out_of_the_next(strict: bool | None) -> None:
     upstream = Upstream()
     gateway = make_gateway(MemoryStore(), upstream)
-    (candidate,) = await gateway._candidates(LOCAL, asking())
+    (candidate,) = await gateway._making.candidates(LOCAL, asking())
     tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
     request = asking(tools=tools, tool_choice="required")
     attempts = Attempts(Settings(), LOCAL, request, [], strict, (), "resp_1", 1.0)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from isthmus.bridge.commands import Done
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import IsthmusError
 from isthmus.protocol.events import Event
 
 if TYPE_CHECKING:
@@ -35,11 +34,3 @@ class Recorder(Protocol):
 
 class Stopped(Exception):
     """`stop` was called while nobody was waiting on the upstream."""
-
-
-class Refused(Exception):
-    """It failed before anything was told."""
-
-    def __init__(self, failure: IsthmusError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure

@@ -26,6 +26,10 @@ class Hosted:
         self._tools: Mapping[ManagedKind, HostedTool] = {tool.kind: tool for tool in tools}
         self.limits = limits
 
+    def __bool__(self) -> bool:
+        """Whether any tool runs here."""
+        return bool(self._tools)
+
     async def managed_for(
         self,
         tools: Sequence[JsonObject] | None,

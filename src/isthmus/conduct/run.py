@@ -21,18 +21,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.bridge.commands import Check, Done, RunTool, Send
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Plan
-from isthmus.conduct.around import Recorder, Refused, Save, Stop, Stopped, Track
+from isthmus.conduct.around import Recorder, Save, Stopped, Track
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.ends import explain, keep, stopped, too_long
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.life import Life
 from isthmus.conduct.spend import Gate, Spend
+from isthmus.conduct.stopping import Stoppable
 from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
@@ -47,13 +49,10 @@ if TYPE_CHECKING:  # loaded only where somebody has hooks
 
 log = logging.getLogger("isthmus.conduct")
 
-_LAST_WORDS: Final = 30.0
-"""Seconds that a reader has to take the terminal event of a response that took too long."""
-
 _T = TypeVar("_T")
 
 
-class Run:
+class Run(Stoppable):
     """A turn with its backend. Iterate `events` once; `others` are the ways to try when the first fails in time."""
 
     def __init__(
@@ -79,6 +78,7 @@ class Run:
         """`gate` lets it through before anything is sent, or not. `release` gives back what was taken for it, however
         it ends. `aside`: where others must not wait for what a large request takes; without it, that is done on the
         spot. `review`: what the operator's hooks have a say in."""
+        super().__init__(total_timeout)
         self.id = id
         self.owner = behalf.owner
         self._behalf = behalf
@@ -90,7 +90,6 @@ class Run:
         self._now = now
         self._save = save
         self._track = track
-        self._total = total_timeout
         self._aside = aside
         self._release = release
         self._hosted = hosted
@@ -100,19 +99,14 @@ class Run:
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
         """What the upstream accepted last."""
-        self._reader: asyncio.Task[object] | None = None
-        self._waiting: asyncio.Task[object] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._stop: Stop | None = None
         self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
         self.written: bytes | None = None
         """The same as JSON, where it was written to be kept, and is small."""
+        self._refused: IsthmusError | None = None
         self.failure: IsthmusError | None = None
         self.bug: Exception | None = None
         """What rose that nobody raised on purpose."""
-        self.abandoned = False
-        """Whether its reader was cut off."""
         self.lost = False
         """Whether somebody else makes or ends it now: how it ends is not to be learned here."""
         self.asked: Request | None = None
@@ -142,10 +136,6 @@ class Run:
     def failed(self) -> bool:
         return self.response is not None and self.response["status"] == "failed"
 
-    def stopping(self) -> bool:
-        """Whether it was told to end."""
-        return self._stop is not None
-
     def queued(self) -> Response:
         """The response as it is before anything happened."""
         return self._turn.queued()
@@ -168,13 +158,6 @@ class Run:
             self.recorder.add(events)
         return events
 
-    def stop(self, reason: Stop) -> None:
-        """End it now. Whoever iterates gets the terminal event next."""
-        if self._stop is None and not self._turn.ended:
-            self._stop = reason
-            if self._waiting is not None:
-                self._waiting.cancel()
-
     def steer(self) -> None:
         """End it with the item that is open, or now: somebody has more to say, and goes on from there."""
         if not self._turn.ended and not self._turn.steer():
@@ -190,41 +173,27 @@ class Run:
         event = self._turn.tell_steering(kind, **fields)
         return event if self._turn.ended else self._tell_now(event)
 
-    def abandon(self) -> None:
-        """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
-        saving = self._turn.ended and not self.finished
-        if self._reader is not None and self._waiting is None and not saving:
-            self.abandoned = True
-            self._reader.cancel()
-
-    def _expire(self) -> None:
-        self.stop("timeout")
-        self._timer = asyncio.get_running_loop().call_later(_LAST_WORDS, self.abandon)
-
     async def events(self) -> AsyncGenerator[list[Event], None]:
         """Batches of events, the last of which ends with the terminal one.
 
         Raises what failed before anything was told, unless the run `tells_refusals`.
         """
+        self._begin_reading()
+        review = self._review
         if self._track is not None:
             self._track.begun(self)
-        self._reader = asyncio.current_task()
-        if self._total is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
-        review = self._review
         if review is not None:
             self.recorder = review.begin(self.recorder)
         try:
             failure = await self._spend.enter(self.plan)
             while failure is None:
-                try:
-                    async with aclosing(self._steps()) as steps:
-                        async for batch in steps:
-                            if review is None or (batch := review.take(batch)):
-                                yield batch
+                async with aclosing(self._steps()) as steps:
+                    async for batch in steps:
+                        if review is None or (batch := review.take(batch)):
+                            yield batch
+                failure = self._refused
+                if failure is None:
                     return
-                except Refused as refused:
-                    failure = refused.failure
                 if not self.stopping() and await self._goes_on_after(failure):
                     failure = None
             self.failure = failure
@@ -232,9 +201,7 @@ class Run:
                 raise failure
             yield await self.tell(failure)
         finally:
-            self._reader = None
-            if self._timer is not None:
-                self._timer.cancel()
+            self._end_reading()
             if self._track is not None:
                 self._track.over(self)
             self._spend.settle()
@@ -268,9 +235,11 @@ class Run:
     # ── the loop ───────────────────────────────────────────────────────────────────────────────────
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
+        """One attempt; `_refused` is why it failed, where nothing was told."""
         turn, life, anew = self._turn, self._life, True
-        command = turn.begin(self._time())
+        end: Done | IsthmusError
         try:
+            command = turn.begin(self._time())
             while not isinstance(command, Done):
                 if isinstance(command, RunTool):
                     tools = run_tools(turn, command, self._hosted, self._behalf, self._wait, life.ran)
@@ -283,20 +252,16 @@ class Run:
                 answer, told_at = await self._open(sending), inf
                 try:
                     await self._ways.accepted()
-                    events = turn.accepted()
-                    if events:
+                    if events := turn.accepted():
                         yield self._record(events)
                     while not turn.broken and (deltas := await self._wait(anext(answer, None))) is not None:
-                        events = turn.feed(deltas)
-                        if events:
+                        if events := turn.feed(deltas):
                             now = monotonic()
                             life.longest_gap, told_at = max(life.longest_gap, now - told_at), now
                             life.batches += 1
                             if life.batches >= life.due:
                                 life.mark(events[-1]["type"])
-                            if self.recorder is not None:
-                                self.recorder.add(events)
-                            yield events
+                            yield self._record(events)
                         while (check := turn.pending) is not None:
                             turn.checked(await self._wait(self._checker.check(check.job)))
                             # Not kept for the next check: a sign of life meanwhile would overtake them.
@@ -307,19 +272,21 @@ class Run:
                 command = await self._end()
                 if isinstance(command, Send) and (events := turn.feed(())):
                     yield self._record(events)  # likewise: the model may take its time
-            done = command
-            self._note_failure(done)
+            end = command
+            self._note_failure(command)
         except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
-            await self._finish(self._stopped(gone=True))
+            await self._finish(stopped(self._stop, turn, self._time()))
             raise
-        except (asyncio.CancelledError, Stopped) as end:
-            if isinstance(end, asyncio.CancelledError) and self._stop in (None, "left"):
+        except (asyncio.CancelledError, Stopped) as why:
+            if isinstance(why, asyncio.CancelledError) and self._stop in (None, "left"):
                 await self._finish(turn.cancel(self._time()))
                 raise
-            done = self._stopped()
+            end = self._stopped()
         except Exception as error:
-            done = self._failed(error)
-        yield (await self._finish(done)).events
+            end = self._failed(error)
+        self._refused = None if isinstance(end, Done) else end
+        if isinstance(end, Done):
+            yield (await self._finish(end)).events
 
     async def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
@@ -362,45 +329,24 @@ class Run:
         finally:
             self._at_work = False
 
-    async def _wait(self, awaitable: Awaitable[_T]) -> _T:
-        """Wait on the upstream: the only place where `stop` cancels the reader's task."""
-        if self.stopping():
-            if asyncio.iscoroutine(awaitable):
-                awaitable.close()
-            raise Stopped
-        self._waiting = asyncio.current_task()
-        try:
-            return await awaitable
-        except asyncio.CancelledError:
-            if self.stopping() and self._waiting is not None:
-                self._waiting.uncancel()
-            raise
-        finally:
-            self._waiting = None
-
     # ── the end ────────────────────────────────────────────────────────────────────────────────────
 
-    def _failed(self, error: Exception) -> Done:
-        """The end that it makes of what was told; of nothing there is none: there may be another way, or a status."""
-        failure = self._explain(error)
-        if not self._turn.started:
-            raise Refused(failure) from error
-        return self._turn.fail(failure, self._time())
+    def _stopped(self) -> Done | IsthmusError:
+        """A response that took too long, and has told nothing yet, still has its HTTP status."""
+        if self._stop == "timeout" and not self._turn.started:
+            return too_long()
+        return stopped(self._stop, self._turn, self._time())
 
-    def _explain(self, error: Exception) -> IsthmusError:
-        """Whatever rose, as a failure that a client may read."""
-        failure = error if isinstance(error, IsthmusError) else None
-        if failure is None:
-            tell(log, "error", "response.broken", id=self.id, trace=error)
+    def _failed(self, error: Exception) -> Done | IsthmusError:
+        """The end that it makes of what was told; of nothing there is none: there may be another way, or a status."""
+        turn = self._turn
+        failure = explain(error, self.id, self._ways.current, inside=turn.started or self.tells_refusals)
+        if not isinstance(error, IsthmusError):
             self.bug = error
-            words = "the gateway failed while it made this response; its log says more"
-            # A Response has no word for whose bug it was; an HTTP answer does.
-            inside = self._turn.started or self.tells_refusals
-            failure = UpstreamFailed(words) if inside else IsthmusError(words, code="internal_error")
-        content, locate = failure.metadata.get("content"), self._ways.current.locate
-        if content is not None and failure.param is None and locate is not None:
-            failure.param = locate(content)
         self._life.failed(self.plan, failure)
+        if turn.started:
+            return turn.fail(failure, self._time())
+        failure.__cause__ = None if failure is error else error
         return failure
 
     def _note_failure(self, done: Done) -> None:
@@ -409,40 +355,14 @@ class Run:
         if error is not None:
             self._life.failed(self.plan, done.failure or UpstreamFailed(error["message"], code=error["code"]))
 
-    def _stopped(self, *, gone: bool = False) -> Done:
-        match self._stop:
-            case "shutdown":
-                failure = UpstreamFailed("the gateway is shutting down; try again", code="server_is_overloaded")
-            case "timeout":
-                failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
-                if not (self._turn.started or gone):
-                    raise Refused(failure)  # nothing was told yet: it still has its HTTP status
-            case "steered":
-                return self._turn.steer_out(self._time())
-            case "lost":
-                failure = UpstreamFailed("another gateway has taken this response over", code="server_error")
-            case _:
-                return self._turn.cancel(self._time())
-        return self._turn.fail(failure, self._time())
-
     async def _finish(self, done: Done) -> Done:
-        """Settled, looked at and saved, then told: whoever hears of the end may ask again at once, and what could not
-        be kept must not be believed to be."""
+        """Settled, looked at and saved, then told: whoever hears of the end may ask again at once."""
         self._spend.settle()
         if self._review is not None:
             done = await self._review.after_reply(self._ways, self._turn, done)
         self._record(done.events)
-        try:
-            if self._save is not None:
-                # What was lost must not even try: whoever took it over may not have written yet.
-                saved = None if self._stop == "lost" else await self._save(done, self.plan)
-                self.lost = saved is None
-                done = saved or done.unkept("server_error", "another gateway has taken this response over")
-        except Exception as error:
-            known = isinstance(error, IsthmusError)
-            tell(log, "error", "response.save.failed", id=self.id, reason=error, trace=None if known else error)
-            code, why = (error.code, str(error)) if isinstance(error, IsthmusError) else ("internal_error", "a bug")
-            done = done.unkept(code, f"the response could not be stored: {why}")
+        if self._save is not None:
+            done, self.lost = await keep(done, self.id, self.plan, self._save, self._stop)
         self.response, self.written = done.response, done.written
         self.failure = done.failure
         return done

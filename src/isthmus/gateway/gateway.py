@@ -5,11 +5,10 @@ In: checked requests. Out: runs to iterate, stored objects, or errors that say w
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -19,47 +18,37 @@ from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
-from isthmus.bridge.types.managed import Managed
 from isthmus.bridge.types.plan import Plan
-from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
-from isthmus.conduct.attempt import Attempt
-from isthmus.conduct.hosted import NO_TOOLS, Hosted, all_tools
+from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
-from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.chats import AsChat, StoredChats, is_chat
-from isthmus.gateway.choosing import Choosing, begin
 from isthmus.gateway.conversations import Conversations
-from isthmus.gateway.counting import countable, without_window
-from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.directory import Directory
+from isthmus.gateway.draining import drain_runs
 from isthmus.gateway.gates import Gates
-from isthmus.gateway.history import Past, load_past
-from isthmus.gateway.keeping import Keeping, Taken
+from isthmus.gateway.keeping import Keeping
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Lane
-from isthmus.gateway.locks import Lock, Locks
+from isthmus.gateway.locks import Locks
+from isthmus.gateway.making import Making
 from isthmus.gateway.named import Named
 from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
-from isthmus.gateway.outline import Outline
-from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import Runs
-from isthmus.gateway.scopes import denied_tools, permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.users import Users
 from isthmus.gateway.words import Words
-from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.ports.admission import Admission
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
 if TYPE_CHECKING:  # loaded only where there are receivers, or vectors or images are asked for
-    from isthmus.conduct.review import Review
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
     from isthmus.gateway.images import Images
@@ -106,7 +95,6 @@ class Gateway:
         self.directory = directory
         self.store = store
         self.settings = settings
-        self._checker = checker
         self._now = now
         self._new_id = new_id
         self.observer = observer
@@ -134,11 +122,11 @@ class Gateway:
         self.chats = StoredChats(store, self.aside, tracing)
         self.named = Named(store, self._locks, keep=settings.keep_named, now=now)
         self.conversations = Conversations(store, self._locks, settings, now=now, new_id=new_id)
-        self._keeping = Keeping(store, self.runs, self.chats, self.aside)
+        keeping = Keeping(store, self.runs, self.chats, self.aside)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
         self.offer = Offer(directory, self.words)
-        self._choosing = Choosing(directory, store)
+        self._making = Making(self, keeping, checker, now)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -204,11 +192,13 @@ class Gateway:
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
-        return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=len(raw) > HEAVY_TEXT)
+        if len(raw) <= HEAVY_TEXT:
+            return reader(raw, self.settings.limits)
+        return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=True)
 
     # ── responses ──────────────────────────────────────────────────────────────────────────────────
 
-    async def create(
+    def create(
         self,
         caller: Caller,
         request: Request,
@@ -217,12 +207,18 @@ class Gateway:
         noted: Sequence[CompatibilityDecision] = (),
         lane: Lane | None = None,
         chat: AsChat | None = None,
-    ) -> Run:
+    ) -> Coroutine[Any, Any, Run]:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that.
 
         `lane`: where it is asked for, if that remembers what is not stored. `chat`: how it is kept, if as a completion.
         """
-        return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane, chat=chat)
+        return self._making.make(caller, request, strict, noted, self._new_id("resp"), lane=lane, chat=chat)
+
+    def plan_only(
+        self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()
+    ) -> Coroutine[Any, Any, Plan]:
+        """What would be sent, without sending it: all of it, however small the model's window is."""
+        return self._making.plan_only(caller, request, noted, self._new_id("resp"))
 
     async def compact(
         self,
@@ -242,7 +238,7 @@ class Gateway:
                 code="missing_required_parameter",
                 param="model",
             )
-        history, request, _ = await self._past(caller, request)
+        history, request, _ = await self._making.past(caller, request)
         items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
         kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
         asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
@@ -329,20 +325,6 @@ class Gateway:
             return follow_run(self.store, found, followed, after)
         return await read_events(self.store, found, after, specified=caller.client.specified)
 
-    async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
-        """What would be sent, without sending it: all of it, however small the model's window is."""
-        review = None
-        if self.hooks is not None:
-            review, request, noted = await self._hooked(self.hooks, caller, request, noted, self._new_id("resp"), False)
-        candidate, *_ = await self._candidates(caller, request, peek=True)
-        history, request, _ = await self._past(caller, request)
-        managed = await self._managed(caller, request, history, [candidate])
-        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
-        whole = replace(candidate, target=without_window(candidate.target))
-        plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
-        await self._checker.admit(plan.contract)
-        return plan if review is None else await review.foresee(plan)
-
     async def _until_ended(self, caller: Caller, id: str, word: str) -> StoredResponse:
         """Have it ended by the gateway that makes it; here, if that is dead and its lease has run out."""
         deadline = self._now() + self.settings.runs.lease * 2
@@ -366,29 +348,9 @@ class Gateway:
         Clients have `last_words` seconds to take it. Then receivers are told what can be told at once.
         """
         self.draining = True
-        try:
-            async with asyncio.timeout(grace):
-                await self.runs.none()
-        except TimeoutError:
-            tell(log, "warning", "gateway.drain.grace_over", running=len(self.runs))
-            self.runs.stop_all("shutdown")
-            await self._let_go(last_words)
+        await drain_runs(self.runs, grace, last_words)
         if self.deliveries is not None:
             await self.deliveries.settle(min(grace, _LAST_DELIVERIES))
-
-    async def _let_go(self, last_words: float) -> None:
-        """Every run was stopped. A client that does not read cannot be told: it is cut off."""
-        try:
-            async with asyncio.timeout(last_words):
-                await self.runs.none()
-        except TimeoutError:
-            tell(log, "warning", "gateway.drain.abandoned", running=len(self.runs))
-            self.runs.abandon()
-            try:
-                async with asyncio.timeout(5):
-                    await self.runs.none()
-            except TimeoutError:
-                tell(log, "error", "gateway.drain.stuck", running=len(self.runs))
 
     def take_place(self, before: Gateway) -> None:
         """From now on it is the one that serves; what others left behind is made again with its settings."""
@@ -422,132 +384,10 @@ class Gateway:
             return False
         if self.draining:
             raise IsthmusError("the gateway is shutting down", code="server_is_overloaded")
-        run = await self._create(asked.caller, asked.request, asked.strict, (), record.id, record.created_at)
+        run = await self._making.make(asked.caller, asked.request, asked.strict, (), record.id, record.created_at)
         # Once: what is not noted is not made again, should it have been the request that took its gateway down.
         await self.runs.start(run, replace(record, memo=b""))
         return True
-
-    async def _create(
-        self,
-        caller: Caller,
-        request: Request,
-        strict: bool | None,
-        noted: Sequence[CompatibilityDecision],
-        id: str,
-        created: float | None = None,
-        lane: Lane | None = None,
-        chat: AsChat | None = None,
-    ) -> Run:
-        asked_at = self._now()
-        if request.body.get("store") is not False:  # first of all: what cannot be kept must not be asked, and paid, for
-            await self.store.check()
-        elif request.body.get("background"):
-            raise RequestRefused(
-                "`background` needs `store`: a response that nobody waits for must be kept; leave `store` out",
-                code="invalid_value",
-                param="store",
-            )
-        user, lock = (caller.owner, id), None
-        self.users.begin(user)
-        try:
-            review, given = None, request
-            if self.hooks is not None:
-                streamed = lane is not None or request.body.get("stream") is True
-                review, request, noted = await self._hooked(self.hooks, caller, request, noted, id, streamed)
-            asked = request if request is not given else None
-            candidates = await self._candidates(caller, request)
-            lock = await self.conversations.lock(caller, request, id)
-            history, request, at = await self._past(caller, request, lane)
-            began = self._now() if created is None else created
-            managed = await self._managed(caller, request, history, candidates)
-            attempts = Attempts(
-                self.settings, caller, request, history, strict, noted, id, began, lane is not None, managed
-            )
-            taken = Taken(request, id, caller.owner, began, history, at, chat)
-            streamed = request.body.get("stream") is True and not request.body.get("background")
-            outline = Outline() if taken.stored and streamed and not chat else None
-
-            def prepare() -> tuple[Attempt, Sequence[Candidate], Save | None]:
-                return *begin(attempts, candidates), self._keeping.saver(taken, outline, lane, lock)
-
-            first, others, save = await self.aside.do(prepare, heavy=request.heavy)
-            run = Run(
-                id,
-                first,
-                others=attempts.others(others),
-                behalf=caller.behalf,
-                checker=self._checker,
-                now=self._now,
-                save=save,
-                keep=self.lessons.keep,
-                track=self.runs,
-                observer=self.observer,
-                total_timeout=candidates[0].served.total_timeout,
-                aside=self.aside,
-                release=partial(self._let_go_of, user, lock),
-                hosted=self.hosted,
-                gate=self.gates.of_run(caller, request.body),
-                review=review,
-            )
-            run.recorder, run.asked = outline, asked
-            await self._checker.admit(run.plan.contract)
-            tell_planned(self.observer, caller, run, request.body, request.items, len(history), asked_at, self._now())
-        except BaseException:
-            await self._let_go_of(user, lock)
-            raise
-        return run
-
-    async def _hooked(
-        self,
-        hooks: Hooks,
-        caller: Caller,
-        request: Request,
-        noted: Sequence[CompatibilityDecision],
-        id: str,
-        streamed: bool,
-    ) -> tuple[Review, Request, Sequence[CompatibilityDecision]]:
-        """What the operator's hooks have to say before anything is planned, and who asks them from there on."""
-        from isthmus.conduct.review import before_plan
-        from isthmus.gateway.hooked import context_of
-
-        context = context_of(caller, id, request.body, streamed=streamed)
-        return await before_plan(hooks, context, request, noted, self.settings.limits)
-
-    async def _let_go_of(self, user: tuple[str, str], lock: Lock | None) -> None:
-        self.users.end(user)
-        if lock is not None:
-            await lock.release()
-
-    async def _past(self, caller: Caller, request: Request, lane: Lane | None = None) -> Past:
-        return await load_past(
-            self.store,
-            request,
-            owner=caller.owner,
-            max_chain=self.settings.max_chain,
-            limits=self.settings.limits,
-            aside=self.aside,
-            local=None if lane is None else lane.turns,
-        )
-
-    async def _managed(
-        self, caller: Caller, request: Request, history: Sequence[JsonObject], candidates: Sequence[Candidate]
-    ) -> Managed:
-        supports = [each.target.capabilities.tools for each in candidates]
-        items, tools = (*history, *request.items), request.body.get("tools")
-        denied = denied_tools(caller, all_tools(tools, items)) if caller.grant.tools is not None else {}
-        return await self.hosted.managed_for(tools, items, caller.owner, supports, denied)
-
-    async def _candidates(self, caller: Caller, request: Request, *, peek: bool = False) -> list[Candidate]:
-        """The model that is asked for and those that may take its place, each with what its server taught us; of these
-        those that the caller may use."""
-        named = self.directory.spelled(request.body.get("model"))
-        found = permitted(caller, named, await self._choosing.candidates(caller, request, peek=peek))
-        return [await self._taught(each) for each in found]
-
-    async def _taught(self, candidate: Candidate) -> Candidate:
-        self.words.used(candidate.target.provider)
-        target = await self.lessons.taught(candidate.target, candidate.served.provider)
-        return candidate if target is candidate.target else replace(candidate, target=target)
 
 
 def not_found(id: str) -> RequestRefused:
