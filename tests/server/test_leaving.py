@@ -7,7 +7,7 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-from isthmus.server.leaving import Leaving, leaving_of, watch
+from isthmus.server.leaving import LEAVING, Leaving, leaving_of
 from isthmus.testing import Gate, ScriptedUpstream, chat, chat_reply, reply
 from serving import running_gateway_server
 from talking import Talk
@@ -55,8 +55,8 @@ def test_who_has_its_answer_is_not_told() -> None:
 def test_another_server_tells_nothing() -> None:
     scope: dict[str, Any] = {}
     assert leaving_of(scope) is None
-    watch(scope)
-    assert leaving_of(scope) is leaving_of(scope) is not None
+    scope[LEAVING] = leaving = Leaving()
+    assert leaving_of(scope) is leaving
 
 
 def test_a_client_that_goes_stops_its_request_without_a_task_that_waits_for_that() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isthmus.server.http import ClientLeft
-from isthmus.server.leaving import leaving_of, watch
+from isthmus.server.leaving import LEAVING, Leaving, leaving_of
 from isthmus.server.once import answer_of
 from own_time import turns
 
@@ -43,7 +43,7 @@ async def test_a_client_that_goes_stops_it(tells: bool) -> None:
         return {"type": "http.disconnect"}
 
     if tells:
-        watch(scope)
+        scope[LEAVING] = Leaving()
     once: Any = Waiting()
     waiting = asyncio.create_task(answer_of(once, scope, receive))
     await turns()

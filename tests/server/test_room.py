@@ -88,3 +88,19 @@ def test_what_is_over_is_counted_as_litter_until_it_is_looked_for() -> None:
     with room.take(10), room.led():
         leads_to(5)
     assert kept.sizes == [20, 40]
+
+
+def test_a_request_that_is_served_takes_its_place_its_room_and_that_of_what_it_leads_to() -> None:
+    room = Room(Limits(max_serving=1000), None, places=2)
+    with room.serve(10):
+        assert (room.active, room.serving, room.held) == (1, 1, 40)
+        leads_to(5)
+        assert room.held == 60
+        with room.serve(None):
+            assert (room.active, room.serving, room.held) == (2, 1, 60)
+            with pytest.raises(IsthmusError, match="max_concurrent"):
+                room.check_places()
+        with pytest.raises(IsthmusError, match="max_serving"), room.serve(1000):
+            pass
+        assert (room.active, room.serving, room.held) == (1, 1, 60)
+    assert (room.active, room.serving, room.held) == (0, 0, 0)

@@ -126,7 +126,7 @@ def test_whoever_waits_for_the_whole_gets_nothing_in_between(stage: Stage, http:
     sink = JsonSink(http.receive, http.send, lambda response: response, Aside())
     assert sink.whole
     run = finished(stage)
-    stage.run(sink.write(run, stage.events))
+    assert sink.write(run, stage.events) is None
     stage.run(sink.alive(stage.events[0]))
     assert http.sent == []
 

@@ -36,8 +36,13 @@ class Caller:
         """For whom upstreams are asked."""
         return ports.Behalf(self.owner, self.key, self.team)
 
+    def speaking(self, client: ClientProfile) -> Caller:
+        """The same, with another client; `replace` would take ten times as long, here and below."""
+        who = (self.owner, self.key, self.scopes, self.team, self.grant, self.name, self.team_models, client)
+        return Caller(*who, self.request, self.asked_at)
+
     def asking(self, request: str, at: float) -> Caller:
-        """The same, in this request. Every one comes by here: `replace` would take ten times as long."""
+        """The same, in this request. Every one comes by here."""
         who = (self.owner, self.key, self.scopes, self.team, self.grant, self.name, self.team_models, self.client)
         return Caller(*who, request, at)
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
-from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
+from isthmus.server.answer import Answer
 from isthmus.server.anthropic import speaks_messages
-from isthmus.server.bodies import BODY, Bodies
+from isthmus.server.bodies import BODY, Bodies, Body
 from isthmus.server.callers import is_page
-from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED, SOCKET
-from isthmus.server.cors import cors_headers, preflight_headers
+from isthmus.server.cors import preflight_headers
 from isthmus.server.errors import draining, internal_error
-from isthmus.server.exchange import Exchange, exchange_of, read_client_id
-from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
+from isthmus.server.exchange import EXCHANGE, Exchange, exchange_of, read_client_id
+from isthmus.server.familiar import Familiar
+from isthmus.server.http import ClientLeft, header, send_anthropic_error, send_error, send_in_two, send_json
+from isthmus.server.leaving import leaving_of
 from isthmus.server.options import ServerOptions
 from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
@@ -31,7 +30,6 @@ from isthmus.server.readiness import readiness_of
 from isthmus.server.room import Room
 from isthmus.server.routes import RESPONSES, SEARCH, Handler, Route, Routes, all_routes
 from isthmus.server.scopes import check_endpoint
-from isthmus.server.thinking import shown_to
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
@@ -99,6 +97,7 @@ class App:
         self._gateway = gateway
         self._options = options
         self._bodies = Bodies(options.server)
+        self._familiar = Familiar(options)
         self.guests = guests
         self._room = guests.room
         self.routes = routes
@@ -106,29 +105,24 @@ class App:
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http":
+            return self._serve(scope, receive, send, self._handle)
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            # A handshake is a GET until it is granted; a refusal is answered as one.
-            await self._serve({**scope, "method": "GET"}, receive, send, self._upgrade)
-        else:
-            users = self._gateway.users
-            user = object()
-            users.begin(user)
-            try:
-                await self._serve(scope, receive, send, self._handle)
-            finally:
-                users.end(user)
+            return _lifespan(receive, send)
+        # A handshake is a GET until it is granted; a refusal is answered as one.
+        return self._serve({**scope, "method": "GET"}, receive, send, self._upgrade)
 
     async def _serve(
-        self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, _Answer], Awaitable[None]]
+        self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, Answer], Awaitable[None]]
     ) -> None:
-        scope["path"] = clean_path(scope["path"], self._options.prefix)
-        exchange = Exchange(scope["method"], scope["path"], _peer(scope), self._gateway.observer)
-        scope["isthmus.exchange"] = exchange
+        scope["path"] = path = clean_path(scope["path"], self._options.prefix)
+        scope[EXCHANGE] = exchange = Exchange(scope["method"], path, _peer(scope), self._gateway.observer)
         exchange.anthropic = speaks_messages(scope)
-        answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
+        http, users = scope["type"] == "http", self._gateway.users
+        answer = Answer(send, exchange, leaving_of(scope), "" if http else "websocket.")
+        if http:  # a socket outlives a configuration
+            users.begin(exchange)
         try:
             exchange.client_id = read_client_id(scope)
             await handle(scope, receive, answer)
@@ -145,12 +139,13 @@ class App:
             await send_json(answer, 500, internal_error(exchange.id if exchange.anthropic else None))
         finally:
             exchange.tell()
-            # A connection that stays open keeps its last scope, and with it all that was made for it; a failure keeps
-            # the frames that it rose through, with what they held.
+            # Whoever still has the scope must not keep all that was made for it; a failure keeps the frames that it
+            # rose through, with what they held.
             exchange.run = exchange.failure = None
+            users.end(exchange)
 
     async def _send_error(
-        self, answer: _Answer, error: IsthmusError, exchange: Exchange, headers: dict[str, str] | None = None
+        self, answer: Answer, error: IsthmusError, exchange: Exchange, headers: dict[str, str] | None = None
     ) -> None:
         if exchange.path.endswith(SEARCH) and error.meaning.status not in (401, 403, 404, 405):
             from isthmus.server.search import send_in_words
@@ -161,57 +156,51 @@ class App:
         else:
             await send_error(answer, error, headers, specified=exchange.caller.client.specified)
 
-    async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, answer: Answer) -> None:
         if REFUSED in scope:
             raise scope[REFUSED]
         if scope["method"] == "GET" and _asks_for_socket(scope):
             await self._refuse_upgrade(answer)
             return
-        told = answer.more = cors_headers(check_origin(scope, self._options), self._options)
-        asked_first = preflight_headers(scope, told)
-        if asked_first is not None:
-            await answer({"type": "http.response.start", "status": 204, "headers": asked_first})
-            await answer({"type": "http.response.body", "body": b""})
+        answer.more = told = self._familiar.page(scope)
+        if scope["method"] == "OPTIONS" and (asked_first := preflight_headers(scope, told)) is not None:
+            await send_in_two(answer, 204, asked_first, b"")
             return
-        exchange_of(scope).caller = self._identify(scope)
+        exchange = exchange_of(scope)
+        exchange.caller = self._familiar.caller(scope)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
             error = RequestRefused(message, code="method_not_allowed")
-            await self._send_error(answer, error, exchange_of(scope), {"allow": ", ".join(handler)})
+            await self._send_error(answer, error, exchange, {"allow": ", ".join(handler)})
             return
         check_endpoint(scope, scope[ENDPOINT], self._options)
-        room: AbstractContextManager[None] = nullcontext()
+        size = None
         if scope["method"] == "POST":
             self._check_drain()  # before a body that nobody wants is waited for
-            scope[BODY] = await self._bodies.read(scope, receive)
-            self._check_drain()
+            body: Body | None = self._bodies.at_once(scope)
+            if body is None:
+                body = await self._bodies.read(scope, receive)
+                self._check_drain()
+            scope[BODY], size = body, len(body)
             self._room.check_places()
-            room = self._room.take(len(scope[BODY]))
-            self._receive(scope)
-        with room, self._room.led(), self._room.place():
+            self._receive(scope, exchange, body)
+        with self._room.serve(size):
             await handler(scope, receive, answer)
 
-    def _identify(self, scope: Scope) -> Caller:
-        settings = self._options.server
-        caller = spelled_for(self._options.keys.identify(scope), scope, settings.compat)
-        return shown_to(caller, scope, settings.thinking, settings.summary_readers)
-
-    def _receive(self, scope: Scope) -> None:
-        exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
-        caller = exchange.caller
+    def _receive(self, scope: Scope, exchange: Exchange, body: Body) -> None:
+        caller, tracing = exchange.caller, self._gateway.tracing
         # What a form of the page says is no request of a client's, and may well be a key.
         kept = tracing is not None and tracing.wants_all(caller.owner, caller.key, len(body)) and not is_page(scope)
-        raw = body if kept else None
-        exchange.receive(len(body), traceparent=header(scope, b"traceparent")[:_TRACEPARENT], raw=raw)
+        exchange.receive(len(body), header(scope, b"traceparent")[:_TRACEPARENT], body if kept else None)
 
-    async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _upgrade(self, scope: Scope, receive: Receive, answer: Answer) -> None:
         if not self._options.server.websockets or SOCKET not in scope:
             await self._refuse_upgrade(answer)
             return
         check_origin(scope, self._options)
         exchange = exchange_of(scope)
-        exchange.caller = self._identify(scope)
+        exchange.caller = self._familiar.caller(scope)
         self._find(scope)
         check_endpoint(scope, scope[ENDPOINT], self._options)
         if scope["path"] != RESPONSES:
@@ -225,7 +214,7 @@ class App:
             self.guests.sockets = Sockets(self._gateway, self._options, self._room)
         await self.guests.sockets.serve(scope, receive, answer)
 
-    async def _refuse_upgrade(self, answer: _Answer) -> None:
+    async def _refuse_upgrade(self, answer: Answer) -> None:
         """426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds."""
         words, headers = "there are no WebSockets here; use HTTP", {"upgrade": "HTTP/1.1"}
         if self._options.server.websockets:
@@ -239,12 +228,17 @@ class App:
 
     def _find(self, scope: Scope) -> Handler | list[str]:
         """The handler, or the methods that the path would allow."""
+        methods = self._exact.get(scope["path"]) or self._look_for(scope)
+        scope[ENDPOINT] = methods.endpoint
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        return methods.get(method) or sorted(methods)
+
+    def _look_for(self, scope: Scope) -> Route:
         for path in spellings(scope["path"]):
             methods = self._match(path, scope)
             if methods is not None:
-                scope["path"], scope[ENDPOINT] = path, methods.endpoint
-                method = "GET" if scope["method"] == "HEAD" else scope["method"]
-                return methods.get(method) or sorted(methods)
+                scope["path"] = path
+                return methods
         raise nothing_there(scope, self._options.prefix)
 
     def _match(self, path: str, scope: Scope) -> Route | None:
@@ -267,46 +261,6 @@ def _asks_for_socket(scope: Scope) -> bool:
 def _peer(scope: Scope) -> str:
     client = scope.get("client")
     return "" if not client or is_here(client[0]) else str(client[0])
-
-
-def _as_anthropic(headers: RawHeaders) -> RawHeaders:
-    from isthmus.server.rate_limits import as_anthropic
-
-    return as_anthropic(headers, time.time())
-
-
-class _Answer:
-    """`send`, with what every answer says (which request it was, how long it took, what browsers ask for), and a memory
-    of its status."""
-
-    __slots__ = ("_before", "_exchange", "_send", "more")
-
-    def __init__(self, send: Send, exchange: Exchange, before: str = "") -> None:
-        self._send = send
-        self._before = before
-        """What stands before the types of messages where a handshake is answered."""
-        self._exchange = exchange
-        self.more: RawHeaders = []
-
-    def __call__(self, message: Message) -> Awaitable[None]:
-        if message["type"] == "http.response.start":
-            exchange = self._exchange
-            exchange.status = message["status"]
-            told = [
-                (b"x-request-id", exchange.id.encode()),
-                (b"openai-processing-ms", b"%d" % exchange.milliseconds),
-                *self.more,
-            ]
-            if exchange.client_id:
-                told.append((b"x-client-request-id", exchange.client_id.encode()))
-            if exchange.anthropic:
-                told.append((b"request-id", exchange.id.encode()))
-                if any(name.startswith(b"x-ratelimit-") for name, _ in message["headers"]):
-                    told += _as_anthropic(message["headers"])
-            message["headers"] += told
-        if self._before and message["type"].startswith("http."):
-            message["type"] = self._before + message["type"]
-        return self._send(message)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -15,18 +15,19 @@ from starlette.types import Receive, Scope
 
 from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.server.cycle import Cycle
 from isthmus.server.encoding import Decoder, find_decoder
 from isthmus.server.errors import overloaded
 from isthmus.server.http import ClientLeft, header
+from isthmus.server.leaving import leaving_of
 
 BODY: Final = "isthmus.body"
-WHOLE: Final = "isthmus.whole"
-"""In a scope: its body is here, and nobody has to wait for it."""
+Body = bytes | bytearray
 
 
-def body_of(scope: Scope) -> bytearray:
+def body_of(scope: Scope) -> Body:
     """What was read before the handler was called; once: it is not kept for as long as a stream lasts."""
-    body: bytearray = scope.pop(BODY)
+    body: Body = scope.pop(BODY)
     return body
 
 
@@ -35,9 +36,8 @@ class _Coming:
 
     __slots__ = ("clock", "crowded_out", "data", "received")
 
-    def __init__(self, clock: asyncio.Timeout | None) -> None:
+    def __init__(self, clock: asyncio.Timeout) -> None:
         self.clock = clock
-        """`None`: it is whole already."""
         self.data = bytearray()
         """Grown in place, not put together at the end: that would take a moment of everybody, and twice the room."""
         self.received = 0
@@ -52,16 +52,22 @@ class Bodies:
         """How much is here of each that is not whole, the oldest first."""
         self._held = 0
 
+    def at_once(self, scope: Scope) -> bytes | None:
+        """The whole body, where it is here already and as it was meant, as most are; else `read` waits for it."""
+        cycle = leaving_of(scope)
+        if not isinstance(cycle, Cycle) or not cycle.whole or header(scope, b"content-encoding"):
+            return None
+        body = cycle.take()
+        if len(body) > self._limits.max_body:
+            raise too_large(self._limits.max_body)
+        return body
+
     async def read(self, scope: Scope, receive: Receive) -> bytearray:
         """The whole body, decoded."""
         decoder = find_decoder(header(scope, b"content-encoding"))
         declared = header(scope, b"content-length")
         if declared.isdigit() and int(declared) > self._limits.max_body:
             raise too_large(self._limits.max_body)
-        if WHOLE in scope:  # as most are: nobody has to be waited for
-            body = _Coming(None)
-            await self._take(body, receive, decoder)
-            return body.data
         clock = asyncio.timeout(self._limits.body_timeout)
         body = _Coming(clock)
         try:
@@ -93,7 +99,6 @@ class Bodies:
                     decoder.end()
                 return
             self._hold(body)
-            assert body.clock is not None
             deadline = body.clock.when()
             assert deadline is not None
             if not body.crowded_out:
@@ -107,7 +112,6 @@ class Bodies:
             oldest = next(iter(self._coming))
             self._held -= self._coming.pop(oldest)
             oldest.crowded_out = True
-            assert oldest.clock is not None
             oldest.clock.reschedule(asyncio.get_running_loop().time())
 
     def _given_up(self, body: _Coming) -> IsthmusError:

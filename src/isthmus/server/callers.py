@@ -56,8 +56,12 @@ class Keys:
     def identify(self, scope: Scope) -> Caller:
         """The caller of this request; refused where a key is needed and none that we know is shown."""
         client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))
-        caller = LOCAL if _is_open(scope) else self._in_team(self._find(scope))
-        return caller if client is caller.client else replace(caller, client=client)
+        caller = self.holder(scope)
+        return caller if client is caller.client else caller.speaking(client)
+
+    def holder(self, scope: Scope) -> Caller:
+        """The same, whatever client they use."""
+        return LOCAL if _is_open(scope) else self._in_team(self._find(scope))
 
     def find(self, key: str) -> Caller | None:
         """Whose key this is."""
@@ -154,7 +158,9 @@ def shown_key(scope: Scope) -> str:
 def is_page(scope: Scope) -> bool:
     """Whether it is asked for by a browser that shows it: such a page asks for keys itself."""
     path: str = scope["path"]
-    return path == PAGE or path.startswith(f"{PAGE}/") or (path == "/" and "text/html" in header(scope, b"accept"))
+    if path.startswith(PAGE):
+        return path == PAGE or path[len(PAGE)] == "/"
+    return path == "/" and "text/html" in header(scope, b"accept")
 
 
 def _is_open(scope: Scope) -> bool:

@@ -75,10 +75,10 @@ class ChatApi:
                 raise failed_late(run, run.failure or _failure(response))
             return render(response)
 
-        aside = self._gateway.aside
-        sink: ChatSink | JsonSink = ChatSink(receive, send, encode, aside)
+        aside, leaving = self._gateway.aside, leaving_of(scope)
+        sink: ChatSink | JsonSink = ChatSink(receive, send, encode, aside, leaving)
         if not streaming:
-            sink = JsonSink(receive, send, whole, aside, leaving_of(scope))
+            sink = JsonSink(receive, send, whole, aside, leaving)
         try:
             await accompany(run, sink, self._options.server)
         except UpstreamFailed as failure:

@@ -11,21 +11,26 @@ import asyncio
 import logging
 import re
 from base64 import b64decode
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import unquote
 
 import httptools
 import msgspec
 from starlette.types import Scope
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
-from isthmus.server.bodies import WHOLE
+from isthmus.server.cycle import Cycle
 from isthmus.server.errors import error_body, error_headers, overloaded
-from isthmus.server.leaving import leaving_of, watch
+from isthmus.server.http import HEADERS, by_name
+from isthmus.server.leaving import LEAVING
+from isthmus.upstream.clocks import Silence
 
 if TYPE_CHECKING:  # loaded when the first client asks for it
     from isthmus.server.upgraded import Upgraded
@@ -41,6 +46,10 @@ _LINGER: Final = 1.0
 _UPGRADE: Final = re.compile(rb"\r\nupgrade:(?=[ \t]*h2c)", re.IGNORECASE)
 _FRAMING: Final = 8
 """Bytes of chunk framing that one byte of a body may need: the smallest chunks take five."""
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+_SHORT: Final = 256
+"""Bytes of an address that is remembered as it was read."""
+_REMEMBERED: Final = 256
 
 
 class Connection(HttpToolsProtocol):
@@ -54,6 +63,12 @@ class Connection(HttpToolsProtocol):
     _refused = False
     _key: bytes | None = None
     """Of the WebSocket handshake that was read last; `None`: it was none."""
+    _idle: Silence | None = None
+    """How long it waits for its next request; one timer, set anew only when it rings too early."""
+    cycle: Cycle | None  # type: ignore[assignment]
+    """The request that came last; with those before it that are not answered yet, where several came at once."""
+    _shaking: Sequence[tuple[bytes, bytes]] = ()
+    """The headers of that handshake."""
 
     @classmethod
     def within(cls, limits: Server) -> type[Connection]:
@@ -79,25 +94,42 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
+        self._idle = Silence(self.timeout_keep_alive, transport.close)
+        self._behind: deque[tuple[Cycle, Scope]] = deque()
         self._await_head()
         if len(self.connections) > self.limits.max_connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
-        super().connection_lost(exc)
-        if self.cycle is not None and not self.cycle.response_complete:
-            leaving = leaving_of(cast(Scope, self.cycle.scope))
-            if leaving is not None:
-                leaving.tell()
+        self.connections.discard(self)
+        if self._idle is not None:
+            self._idle.stop()
+        if self.flow is not None:
+            self.flow.resume_writing()
+        if self.cycle is not None:
+            if self.cycle.response_complete:
+                self.cycle.wake()
+            else:
+                self.cycle.tell()
+        self.transport.close()
+        self.parser = None  # type: ignore[assignment]  # it refers to us
 
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
             return  # what still comes is not read
+        if self._idle is not None:
+            self._idle.end()
         self._overhead += len(data)
         if b"h2c" in data and self._answered:
             data = _without_upgrade(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            if self._key is not None:
+                self.handle_websocket_upgrade()
+        except httptools.HttpParserError:
+            self._refuse_broken()
         if self._overhead > self.limits.max_head:
             self._refuse(_too_large(self.limits.max_head))
         elif self._overhead and self._clock is None and self._answered:
@@ -120,47 +152,102 @@ class Connection(HttpToolsProtocol):
 
     # ── the parser's side ──────────────────────────────────────────────────────────────────────────
 
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
     def on_headers_complete(self) -> None:
         self._stop_clock()
-        if self._overhead > self.limits.max_head and self._head_size() > self.limits.max_head:
-            self.scope[REFUSED] = _too_large(self.limits.max_head)  # type: ignore[typeddict-unknown-key]
+        headers, self.headers = self.headers, []  # trailers are read into it: they are none, least of all checked ones
+        parser, named = self.parser, by_name(headers)
+        large = self._overhead > self.limits.max_head and _head_size(self.url, headers) > self.limits.max_head
         self._overhead = 0
-        self._key = self._read_handshake()
-        watch(cast(Scope, self.scope))
-        super().on_headers_complete()
-        self.headers = []  # trailers are read into it: they are no headers, least of all after those were checked
+        self._key = None if large or b"upgrade" not in named else self._read_handshake(headers)
+        if self._key is not None:
+            self._shaking = headers
+            return
+        method, version = parser.get_method().decode("ascii"), parser.get_http_version()
+        path, raw_path, query = (_read_short_url if len(self.url) <= _SHORT else _read_url)(self.url)
+        before, expects = self.cycle, named.get(b"expect")
+        self.cycle = cycle = Cycle(
+            self.transport,
+            self.flow,
+            self.on_response_complete,
+            sends_body=method != "HEAD",
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            expects=expects is not None and expects.lower() == b"100-continue",
+        )
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": method,
+            "root_path": "",
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": headers,
+            HEADERS: named,
+            LEAVING: cycle,
+        }
+        if large:
+            scope[REFUSED] = _too_large(self.limits.max_head)
+        if before is None or before.response_complete:
+            self._begin(cycle, scope)
+        else:  # asked before the answer to the one before it: it waits, and so does what is behind it
+            self.flow.pause_reading()
+            self._behind.append((cycle, scope))
 
     def on_body(self, body: bytes) -> None:
         self._overhead = max(self._overhead - _FRAMING * len(body), 0)
-        super().on_body(body)
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or self._key is not None:
+            return
+        if cycle.come(body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         self._overhead = 0
-        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]
-        super().on_message_complete()
-        if self._key is None and self.cycle.response_complete:  # what was answered early has come to its end
-            self._stop_clock()
+        cycle = self.cycle
+        if self._key is not None or cycle is None:
+            return
+        if cycle.response_complete:  # what was answered early has come to its end
             self._await_head()
+        else:
+            cycle.more_body = False
+            cycle.wake()
+
+    def _begin(self, cycle: Cycle, scope: Scope) -> None:
+        task = self.loop.create_task(cycle.run(self.app, scope))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._behind:
+            self._begin(*self._behind.popleft())
+        elif self._idle is not None:
+            self._idle.begin()
+        if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:
             self._await_head()  # the rest is read, or the client might never see the answer, but not for ever
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(RequestRefused("this is not a request in HTTP/1.1, or a broken one", code="invalid_http"))
 
     # ── WebSocket ──────────────────────────────────────────────────────────────────────────────────
 
-    def _read_handshake(self) -> bytes | None:
+    def _read_handshake(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
         """The key of a request to go on in WebSocket that can be granted; whatever else asks for it is answered over
         HTTP, by the app, with what is wrong."""
-        if not self.limits.websockets or REFUSED in self.scope or super()._get_upgrade() != b"websocket":
+        if not self.limits.websockets or not _asks_for_socket(headers):
             return None
-        return handshake_key(self.parser.get_method(), self.parser.get_http_version(), self.headers)
-
-    def _should_upgrade(self) -> bool:
-        return self._key is not None
+        return handshake_key(self.parser.get_method(), self.parser.get_http_version(), headers)
 
     def handle_websocket_upgrade(self) -> None:
         if not self._answered:  # asked behind a request that is still being answered: there is no way back from it
@@ -169,7 +256,7 @@ class Connection(HttpToolsProtocol):
         try:
             url = httptools.parse_url(self.url)
         except httptools.HttpParserInvalidURLError:
-            self.send_400_response("")
+            self._refuse_broken()
             return
         path = url.path.decode("latin-1")
         facts = {"path": unquote(path), "raw_path": url.path, "query_string": url.query or b""}
@@ -178,7 +265,7 @@ class Connection(HttpToolsProtocol):
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         assert self._key is not None
-        protocol.begin(self._key, {**facts, "headers": self.scope["headers"]})
+        protocol.begin(self._key, {**facts, "headers": self._shaking})
 
     @classmethod
     def _find_upgraded(cls) -> type[Upgraded]:
@@ -193,9 +280,6 @@ class Connection(HttpToolsProtocol):
     @property
     def _answered(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
-
-    def _head_size(self) -> int:
-        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _await_head(self) -> None:
         self._stop_clock()
@@ -213,6 +297,9 @@ class Connection(HttpToolsProtocol):
             return
         words = f"the request's head did not come within {self.limits.head_timeout:g} s"
         self._refuse(RequestRefused(f"{words}; send it at once", code="request_timeout"))
+
+    def _refuse_broken(self) -> None:
+        self._refuse(RequestRefused("this is not a request in HTTP/1.1, or a broken one", code="invalid_http"))
 
     def _refuse(self, error: IsthmusError) -> None:
         """Answer in place of the app, unless an answer is under way, and close.
@@ -232,6 +319,30 @@ class Connection(HttpToolsProtocol):
                 self._clock = self.loop.call_later(_LINGER, self.transport.close)
                 return
         self.transport.close()
+
+
+def _read_url(url: bytes) -> tuple[str, bytes, bytes]:
+    """Path, the same as it came, and query. Raises what the parser takes for a broken request."""
+    parsed = httptools.parse_url(url)
+    return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+
+
+_read_short_url: Final = lru_cache(_REMEMBERED)(_read_url)
+"""Clients ask for the same few."""
+
+
+def _head_size(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
+
+
+def _asks_for_socket(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    connection, upgrade = b"", b""
+    for name, value in headers:
+        if name == b"connection":
+            connection = value
+        elif name == b"upgrade":
+            upgrade = value
+    return upgrade.lower() == b"websocket" and b"upgrade" in map(bytes.strip, connection.lower().split(b","))
 
 
 def handshake_key(method: bytes, version: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:

@@ -22,6 +22,8 @@ _ASKING: Final = ("POST", "WS")
 _KEPT_OUT: Final = ("missing_api_key", "invalid_api_key")
 """Codes of those who did not say who they are."""
 MAX_CLIENT_ID: Final = 512
+EXCHANGE: Final = "isthmus.exchange"
+"""Where it lies in its scope."""
 
 
 class Work(Protocol):
@@ -73,7 +75,7 @@ class Exchange:
         """How long it takes already."""
         return (time.perf_counter() - self._started) * 1000
 
-    def receive(self, size: int, *, traceparent: str = "", raw: bytes | bytearray | None = None) -> None:
+    def receive(self, size: int, traceparent: str = "", raw: bytes | bytearray | None = None) -> None:
         """All of it is here, and who asks is known: what follows is asked in this request."""
         self.size = size
         observer, caller = self._observer, self.caller
@@ -147,6 +149,8 @@ class Exchange:
 def read_client_id(scope: Scope) -> str:
     """A client's own name for its request, to be told back and logged: a line of ASCII, as OpenAI takes it."""
     given = header(scope, b"x-client-request-id")
+    if not given:
+        return given
     if len(given) > MAX_CLIENT_ID or not (given.isascii() and given.isprintable()):
         raise RequestRefused(
             f"header `X-Client-Request-Id` must be at most {MAX_CLIENT_ID} characters of printable ASCII",
@@ -157,5 +161,5 @@ def read_client_id(scope: Scope) -> str:
 
 
 def exchange_of(scope: Scope) -> Exchange:
-    exchange: Exchange = scope["isthmus.exchange"]
+    exchange: Exchange = scope[EXCHANGE]
     return exchange

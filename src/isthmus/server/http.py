@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ from isthmus.errors import IsthmusError
 from isthmus.server.errors import anthropic_error, error_body, error_headers
 
 JSON: Final = "application/json"
-_INDEX: Final = "isthmus.headers"
+HEADERS: Final = "isthmus.headers"
 """In a scope: its headers by their names."""
 RawHeaders = list[tuple[bytes, bytes]]
 _encode: Final = msgspec.json.Encoder().encode
@@ -27,16 +27,17 @@ async def send_json(send: Send, status: int, value: Any, headers: Mapping[str, s
     await send_bytes(send, status, _encode(value), headers=headers)
 
 
-async def send_bytes(
+def send_bytes(
     send: Send, status: int, body: bytes, *, kind: str = JSON, headers: Mapping[str, str] | None = None
-) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": raw_headers({"content-type": kind, "content-length": str(len(body)), **(headers or {})}),
-        }
-    )
+) -> Awaitable[None]:
+    """To be awaited like a coroutine. In one piece, where whoever sends knows of such (`Answer.whole`)."""
+    told = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body)), *raw_headers(headers or {})]
+    whole: Callable[[int, RawHeaders, bytes], Awaitable[None]] | None = getattr(send, "whole", None)
+    return send_in_two(send, status, told, body) if whole is None else whole(status, told, body)
+
+
+async def send_in_two(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -60,11 +61,20 @@ def raw_headers(headers: Mapping[str, str]) -> RawHeaders:
 
 def header(scope: Scope, name: bytes) -> str:
     """The first of that name: a request is asked for a dozen of them, and its list is gone through once."""
-    index = scope.get(_INDEX)
-    if index is None:
-        index = scope[_INDEX] = dict(reversed(scope["headers"]))
-    value = index.get(name)
+    value = headers_of(scope).get(name)
     return "" if value is None else str(value, "latin-1")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The first of each name."""
+    index: dict[bytes, bytes] | None = scope.get(HEADERS)
+    if index is None:
+        index = scope[HEADERS] = by_name(scope["headers"])
+    return index
+
+
+def by_name(headers: RawHeaders) -> dict[bytes, bytes]:
+    return dict(reversed(headers))
 
 
 def new_request_id() -> str:

@@ -7,7 +7,8 @@ from typing import Final
 
 from starlette.types import Scope
 
-_LEAVING: Final = "isthmus.leaving"
+LEAVING: Final = "isthmus.leaving"
+"""Where in a scope its connection says so."""
 
 
 class Leaving:
@@ -31,12 +32,7 @@ class Leaving:
             self._then()
 
 
-def watch(scope: Scope) -> None:
-    """For the connection: who asks will want to know."""
-    scope[_LEAVING] = Leaving()
-
-
 def leaving_of(scope: Scope) -> Leaving | None:
     """`None`: this server does not tell; whoever wants to know waits for `http.disconnect`."""
-    found: Leaving | None = scope.get(_LEAVING)
+    found: Leaving | None = scope.get(LEAVING)
     return found

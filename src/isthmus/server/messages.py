@@ -81,7 +81,7 @@ class MessagesApi:
                 frames = [frame for event in events for frame in renderer.render(event)]
                 return encode_events([self._tell(frame, asked, run) for frame in frames], size)
 
-            sink = MessagesSink(receive, send, encode, aside)
+            sink = MessagesSink(receive, send, encode, aside, leaving_of(scope))
         else:
 
             def whole(response: FinishedResponse) -> JsonObject:

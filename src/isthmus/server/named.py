@@ -17,7 +17,7 @@ from isthmus.errors import RequestRefused
 from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.named import HEADER, Naming
 from isthmus.ports import StoredResponse
-from isthmus.server.bodies import BODY
+from isthmus.server.bodies import BODY, Body
 from isthmus.server.callers import caller_of
 from isthmus.server.http import header
 
@@ -56,7 +56,7 @@ async def name_of(scope: Scope, gateway: Gateway) -> Name | None:
         words = f"header `{HEADER}` must be at most {MAX_NAME} printable ASCII characters"
         raise RequestRefused(words, code="invalid_value", param=HEADER)
     asked = sha256(f"{scope['path']}\n{header(scope, b'isthmus-strict')}\n".encode())
-    body: bytearray = scope[BODY]
+    body: Body = scope[BODY]
     await gateway.aside.do(lambda: asked.update(body), heavy=len(body) > HEAVY_TEXT)
     return name, asked.digest()
 

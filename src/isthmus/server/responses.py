@@ -67,9 +67,10 @@ class ResponsesApi:
             response = await self._gateway.create_in_background(caller_of(scope), run, request, strict=strict)
             await self._tell_background(scope, request, run, response, receive, send)
         elif request.body.get("stream"):
-            await tell_stream(run, SseSink(receive, send, encode_events, self._gateway.aside), self._options.server)
+            told = SseSink(receive, send, encode_events, self._gateway.aside, leaving_of(scope))
+            await tell_stream(run, told, self._options.server)
         else:
-            sink = JsonSink(receive, send, lambda response: response, self._gateway.aside, leaving_of(scope))
+            sink = JsonSink(receive, send, _as_it_is, self._gateway.aside, leaving_of(scope))
             await accompany(run, sink, self._options.server)
 
     async def _tell_again(
@@ -158,8 +159,14 @@ async def tell_stream(run: Run, sink: Sink, pulse: Server) -> None:
             raise
         if not belongs_in_stream(failure):
             raise without_retries(failure) from failure
-        await sink.write(run, await run.tell(failure))
+        slow = sink.write(run, await run.tell(failure))
+        if slow is not None:
+            await slow
         await sink.end(run)
+
+
+def _as_it_is(response: FinishedResponse) -> FinishedResponse:
+    return response
 
 
 def asks_strict(scope: Scope) -> bool | None:

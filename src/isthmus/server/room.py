@@ -43,6 +43,10 @@ class Room:
         """Seconds: the loop's longest delay within the last minute, where somebody measures it."""
         return 0.0 if self._vitals is None else self._vitals.worst_lag
 
+    def serve(self, size: int | None) -> _Served:
+        """A place, and the room for a body of so many bytes and for what it leads to; `None`: it brought none."""
+        return _Served(self, size)
+
     def take(self, size: int) -> _Taken:
         return _Taken(self, size * _TIMES)
 
@@ -59,6 +63,14 @@ class Room:
         if self.active >= self._places:
             raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
 
+    def count(self, size: int) -> int:
+        """Bytes that one of those that are served leads to. Out: what they take, to be given back."""
+        cost = size * _TIMES
+        if self.serving > 1:
+            self.check(cost)
+        self.held += cost
+        return cost
+
     def check(self, cost: int) -> None:
         if self.held + cost > self._limits.max_serving:
             raise overloaded(f"all requests together take {self.held:,} bytes already (`limits.max_serving`)")
@@ -68,6 +80,39 @@ class Room:
 
 
 # Written out, like others on the way of every request: a generator costs more than what it does here.
+
+
+class _Served:
+    """`_Taken`, `_Led` and `_Place` in one: every request comes by here."""
+
+    __slots__ = ("_before", "_cost", "_room", "_size")
+    _before: Before
+
+    def __init__(self, room: Room, size: int | None) -> None:
+        self._room = room
+        self._size = size
+        self._cost = 0 if size is None else size * _TIMES
+
+    def __enter__(self) -> None:
+        room = self._room
+        if self._size is not None:
+            if room.serving:
+                room.check(self._cost)
+            room.serving += 1
+            room.held += self._cost
+        room.active += 1
+        self._before = count_by(self._count)
+
+    def __exit__(self, *_: object) -> None:
+        count_as_before(self._before)
+        room = self._room
+        room.active -= 1
+        room.serving -= self._size is not None
+        room.held -= self._cost
+        room.litter.dropped(self._cost)
+
+    def _count(self, size: int) -> None:
+        self._cost += self._room.count(size)
 
 
 class _Taken:
@@ -108,11 +153,7 @@ class _Led:
         self._room.litter.dropped(self._taken)
 
     def _count(self, size: int) -> None:
-        room, cost = self._room, size * _TIMES
-        if room.serving > 1:
-            room.check(cost)
-        self._taken += cost
-        room.held += cost
+        self._taken += self._room.count(size)
 
 
 class _Place:

@@ -17,6 +17,7 @@ from isthmus.errors import BY_HOOKS
 from isthmus.protocol.events import Event
 from isthmus.protocol.large import encode_sized
 from isthmus.protocol.response import FinishedResponse, weigh_response
+from isthmus.server.cycle import Cycle
 from isthmus.server.http import ClientLeft, raw_headers, send_bytes
 from isthmus.server.leaving import Leaving
 from isthmus.server.tell import run_headers
@@ -34,13 +35,16 @@ STREAM_HEADERS: Final = {
 
 
 class _Http:
+    __slots__ = ("_aside", "_receive", "_send", "leaving")
     beats = False
     whole = False
-    leaving: Leaving | None = None
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, aside: Aside, leaving: Leaving | None) -> None:
+        """`leaving`: the client's connection, where it tells of that; else `http.disconnect` is waited for."""
         self._receive = receive
         self._send = send
+        self._aside = aside
+        self.leaving = leaving
 
     def left(self) -> Awaitable[None]:
         return has_left(self._receive)
@@ -56,6 +60,7 @@ class _Http:
 class JsonSink(_Http):
     """The whole answer at once: its events are not looked at."""
 
+    __slots__ = ("_render",)
     whole = True
 
     def __init__(
@@ -66,12 +71,10 @@ class JsonSink(_Http):
         aside: Aside,
         leaving: Leaving | None = None,
     ) -> None:
-        super().__init__(receive, send)
+        super().__init__(receive, send, aside, leaving)
         self._render = render
-        self._aside = aside
-        self.leaving = leaving
 
-    async def write(self, run: Run, events: list[Event]) -> None:
+    def write(self, run: Run, events: list[Event]) -> None:
         pass
 
     async def alive(self, event: Event | None) -> None:
@@ -92,21 +95,31 @@ class JsonSink(_Http):
 class SseSink(_Http):
     """A stream: the status line is sent with the first events, so that a refusal before them has its own."""
 
+    __slots__ = ("_encode", "_open", "_put")
     beats = True
     done_after_failure = True
 
-    def __init__(self, receive: Receive, send: Send, encode: Encode, aside: Aside) -> None:
-        super().__init__(receive, send)
+    def __init__(
+        self, receive: Receive, send: Send, encode: Encode, aside: Aside, leaving: Leaving | None = None
+    ) -> None:
+        super().__init__(receive, send, aside, leaving)
         self._encode = encode
-        self._aside = aside
         self._open = False
+        self._put: Callable[[bytes], Awaitable[None] | None] | None = None
+        """Once it is open: the connection's own way to write a piece."""
 
-    async def write(self, run: Run, events: list[Event]) -> None:
+    def write(self, run: Run, events: list[Event]) -> Awaitable[None] | None:
+        if self._put is None or run.response is not None:
+            return self._write(run, events)
+        return self._put(self._encode(events, 0))
+
+    async def _write(self, run: Run, events: list[Event]) -> None:
         # The first events repeat the request, the last ones everything that was said, several times over.
         size = weigh_response(run.response) if run.response is not None else 0 if self._open else run.plan.size
         if not self._open:
             self._open = True
             await self._start(run_headers(run))  # only now is it certain which attempt answers
+            self._put = self.leaving.put if isinstance(self.leaving, Cycle) else None
         if size > HEAVY_TEXT:
             await self._write_large(events, size)
             return
@@ -130,12 +143,15 @@ class SseSink(_Http):
 class ChatSink(SseSink):
     """A chat stream has no event that says nothing, and one that failed ends with its error, not with `[DONE]`."""
 
+    __slots__ = ()
     beats = False
     done_after_failure = False
 
 
 class MessagesSink(SseSink):
     """A Messages stream ends with an event of its own; its sign of life is one as well."""
+
+    __slots__ = ()
 
     async def end(self, run: Run) -> None:
         await self._body(b"", more=False)
