@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uvicorn.protocols.http.flow_control import FlowControl
-
-from isthmus.server.cycle import Cycle
+from isthmus.server.cycle import Cycle, Flow
 
 
 class Line:
@@ -33,7 +31,7 @@ class Line:
 class Scene:
     def __init__(self, **facts: Any) -> None:
         self.line: Any = Line()
-        self.flow = FlowControl(self.line)
+        self.flow = Flow(self.line)
         self.over = 0
         given = {"sends_body": True, "keep_alive": True, "expects": False, **facts}
         self.cycle = Cycle(self.line, self.flow, self._end, **given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from isthmus.bridge.contract.check import ContractCheck
@@ -39,6 +40,12 @@ class Decided(Protocol):
 MOST_MARKS: Final = 64
 """Moments of a stream that are remembered: of a longer one every second, fourth … batch."""
 _NEVER: Final = 1 << 62
+
+
+@lru_cache(128)
+def _short(event: str) -> str:
+    """One string for all marks of all streams that are open."""
+    return event.removeprefix("response.")
 
 
 class Life:
@@ -114,7 +121,7 @@ class Life:
             self._first_at = now
             if self._observer is not None:
                 self._observer.tell(FirstToken(self._id, now - self._begun_at))
-        self._marks.append(Mark(now - self._begun_at, self.batches, event.removeprefix("response.")))
+        self._marks.append(Mark(now - self._begun_at, self.batches, _short(event)))
         if len(self._marks) >= MOST_MARKS:
             del self._marks[1::2]
             self._stride *= 2

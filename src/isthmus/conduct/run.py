@@ -55,6 +55,12 @@ _T = TypeVar("_T")
 class Run(Stoppable):
     """A turn with its backend. Iterate `events` once; `others` are the ways to try when the first fails in time."""
 
+    __slots__ = (
+        *("__weakref__", "_answering", "_aside", "_at_work", "_behalf", "_checker", "_hosted", "_life", "_now"),
+        *("_refused", "_release", "_review", "_save", "_spend", "_track", "_ways", "asked", "bug", "failure", "id"),
+        *("lost", "owner", "recorder", "response", "tells_refusals", "written"),
+    )
+
     def __init__(
         self,
         id: str,

@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 
 
 class Stoppable(ABC):
+    __slots__ = ("_reader", "_stop", "_timer", "_total", "_waiting", "abandoned")
+
     def __init__(self, total: float | None) -> None:
         """`total`: seconds that all of it may take."""
         self._total = total

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import re
 from base64 import b64decode
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -26,7 +25,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
-from isthmus.server.cycle import Cycle
+from isthmus.server.cycle import Cycle, Flow
 from isthmus.server.errors import error_body, error_headers, overloaded
 from isthmus.server.http import HEADERS, by_name
 from isthmus.server.leaving import LEAVING
@@ -94,8 +93,10 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
+        self.flow = Flow(self.transport)
         self._idle = Silence(self.timeout_keep_alive, transport.close)
-        self._behind: deque[tuple[Cycle, Scope]] = deque()
+        self._behind: list[tuple[Cycle, Scope]] = []
+        self.pipeline = self._behind  # type: ignore[assignment]  # uvicorn's own would take half a kilobyte of each
         self._await_head()
         if len(self.connections) > self.limits.max_connections:
             self._make_room()
@@ -234,7 +235,7 @@ class Connection(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self._behind:
-            self._begin(*self._behind.popleft())
+            self._begin(*self._behind.pop(0))
         elif self._idle is not None:
             self._idle.begin()
         if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:

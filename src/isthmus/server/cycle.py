@@ -41,6 +41,32 @@ _NOTHING: Final = cast("Generator[Any, None, None]", iter(()))
 SENT: Final = _Sent()
 
 
+class Flow(FlowControl):
+    """Uvicorn's, without an `Event` for everybody who never has to be waited for: it takes a kilobyte."""
+
+    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = False
+        self.write_paused = False
+        self._writable: asyncio.Event | None = None
+
+    async def drain(self) -> None:
+        if self.write_paused:
+            self._writable = self._writable or asyncio.Event()
+            await self._writable.wait()
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+
 class Cycle(Leaving):
     __slots__ = (
         *("_chunked", "_expects", "_flow", "_left", "_news", "_over", "_pieces", "_sends_body", "_transport"),
