@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from isthmus.conduct.run import _LAST_WORDS
+from isthmus.conduct.stopping import _LAST_WORDS
 from isthmus.testing import PATIENCE, ScriptedUpstream, chat_chunks, stream
 from serving import GatewayThread, running_gateway_server
 from talking import Talk
