@@ -95,6 +95,7 @@ class Gateway:
         self.directory = directory
         self.store = store
         self.settings = settings
+        self._checker = checker
         self._now = now
         self._new_id = new_id
         self.observer = observer
