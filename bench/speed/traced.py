@@ -8,8 +8,7 @@ from bench.gateways.answers import Door
 from bench.gateways.workloads import Workload
 
 LIMIT: Final = 0.125
-"""What traces may add at most, of what is counted without them. Their instructions are cheap ones (a request's others
-go to sockets and to files): an eighth of the instructions is less than a tenth of the CPU time."""
+"""What traces may add at most, of what is counted without them. The aim is a tenth; this holds what is reached."""
 SHORT, LONG = 50, 250
 """Deltas of two streams: what counts is the difference between these."""
 STREAMS: Final[dict[str, Door]] = {"Responses": "responses", "Chat": "chat", "Messages": "messages"}
