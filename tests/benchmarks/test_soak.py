@@ -9,7 +9,7 @@ from bench.robustness.report import Report
 from bench.soak.__main__ import soak
 from bench.soak.judge import Limits, Sample, judge
 
-SECONDS = 15.0
+SECONDS = 30.0
 MOST = 60.0
 """In which a planted leak is found, at the latest."""
 

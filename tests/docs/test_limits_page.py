@@ -31,8 +31,11 @@ NONE = {
     "store.sqlite.store._LARGEST_NUMBER",
     "store.postgres.store._LARGEST_NUMBER",
     "store.postgres.reads._LARGEST",
+    "bridge.dialects.reports._MOST",
+    "observe.traces.seen._LARGEST",
+    "store.traces.rows._MOST_STEPS",
 }
-"""A number of glibc's, and the ends of the databases' numbers."""
+"""A number of glibc's, the ends of numbers in databases and in JSON, of a scale, and a share."""
 WORDS = {"limits.redis", "limits.redis_down", "limits.unpriced"}
 """Say where and how it is counted, not how much."""
 SETTINGS = {key for key, _, _ in limit_settings()}

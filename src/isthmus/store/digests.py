@@ -13,8 +13,8 @@ from typing import Final
 Content = tuple[str, bool, bytes]
 """Owner, whether it is a field, and the bytes."""
 
-_MOST_BYTES: Final = 4_000_000
-_MOST: Final = 8_000
+_MOST_BYTES: Final = 2_000_000
+_MOST: Final = 3_000
 _LARGEST: Final = 64_000
 """Bytes of one content that is worth its room."""
 

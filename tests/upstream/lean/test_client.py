@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from isthmus.errors import UpstreamFailed
-from isthmus.upstream.lean.client import KEPT, LeanClient
+from isthmus.upstream.lean.client import LONGEST_IDLE, LeanClient
 from isthmus.upstream.wire import Elsewhere, Endpoint, Wire
 from own_time import clock, run_in_own_time
 from upstream.talking_lines import talking
@@ -19,9 +19,9 @@ def test_a_connection_that_nobody_uses_is_closed_after_some_seconds() -> None:
         async with talking(OK, OK, OK) as server:
             wire = Wire(endpoint(server))
             await ask(wire)
-            clock().skip(KEPT - 1)
+            clock().skip(LONGEST_IDLE - 1)
             assert await ask(wire) == (200, b"{}")
-            clock().skip(KEPT - 1)
+            clock().skip(LONGEST_IDLE - 1)
             await asyncio.sleep(0)
             assert not server.closed[0].is_set()
             clock().skip(2)

@@ -12,9 +12,9 @@ from typing import Final
 
 from isthmus.ports.traces import Piece
 
-MOST_SEEN: Final = 8_192
+MOST_SEEN: Final = 4_096
 """Pieces that are remembered."""
-MOST_SEEN_BYTES: Final = 8_000_000
+MOST_SEEN_BYTES: Final = 4_000_000
 """Bytes of these pieces in all."""
 _LARGEST: Final = 1 / 8
 """Share of these bytes that one piece may take, once there is no room for all."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-_MOST: Final = 16_000
+_MOST: Final = 6_000
 """Pieces; a quarter of a kilobyte each."""
 
 

@@ -22,7 +22,7 @@ from isthmus.upstream.trouble import no_connection, unreachable
 if TYPE_CHECKING:
     from isthmus.upstream.wire import Endpoint
 
-KEPT: Final = 30.0
+LONGEST_IDLE: Final = 30.0
 """Seconds that a connection is kept without being used."""
 
 
@@ -108,12 +108,12 @@ class LeanClient:
         else:
             idle.append(line)
         if self._sweeping is None:
-            self._sweeping = loop.call_later(KEPT, self._sweep)
+            self._sweeping = loop.call_later(LONGEST_IDLE, self._sweep)
 
     def _sweep(self) -> None:
         """Those that nobody has used for long are closed."""
         loop = asyncio.get_running_loop()
-        long_ago = loop.time() - KEPT
+        long_ago = loop.time() - LONGEST_IDLE
         self._sweeping = None
         for origin, idle in list(self._idle.items()):
             while idle and idle[0].since <= long_ago:
@@ -122,7 +122,7 @@ class LeanClient:
                 del self._idle[origin]
         if self._idle:
             oldest = min(idle[0].since for idle in self._idle.values())
-            self._sweeping = loop.call_at(oldest + KEPT, self._sweep)
+            self._sweeping = loop.call_at(oldest + LONGEST_IDLE, self._sweep)
 
     def _forget(self, line: Line) -> None:
         """It is closed."""
