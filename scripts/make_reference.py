@@ -301,7 +301,7 @@ FIXED: Mapping[str, str] = {
     "providers.word.told.MAX_MODELS": "Models of a server's list that are read.",
     "conduct.life.MOST_MARKS": "Moments of a stream that its trace remembers, evenly spread.",
     "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body with hashes in its trace; the rest is counted.",
-    "bridge.dialects.alike._LONGEST": "Bytes of a chunk that the next ones are compared with, to read only their words.",
+    "bridge.dialects.alike._LONGEST": "Bytes of a chunk that the next are compared with, to read only their words.",
     "observe.traces.seen.MOST_SEEN": "Pieces of bodies whose hash is remembered, because agents send them again.",
     "observe.traces.seen.MOST_SEEN_BYTES": "Bytes of these pieces in all.",
     "observe.traces.recorder._LARGEST_GROUP": "Traces that are written together.",

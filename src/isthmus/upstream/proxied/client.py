@@ -15,7 +15,7 @@ from yarl import URL
 from isthmus.upstream.guard import Guard
 from isthmus.upstream.lean.address import take_apart
 from isthmus.upstream.lean.answer import MAX_PIECE
-from isthmus.upstream.lean.client import KEPT
+from isthmus.upstream.lean.client import LONGEST_IDLE
 from isthmus.upstream.lean.head import ACCEPTED
 from isthmus.upstream.proxied.connections import Connector, Guarded, is_stale, read_rest
 from isthmus.upstream.proxied.trouble import explain
@@ -74,7 +74,7 @@ class ProxiedClient:
             guard = None if endpoint.allows is None else Guarded(Guard(endpoint.allows, endpoint.lookup))
             session = self._sessions[other] = aiohttp.ClientSession(
                 # No limit of its own: it would make requests wait inside our time for the provider.
-                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=KEPT, resolver=guard),
+                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=LONGEST_IDLE, resolver=guard),
                 cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
                 headers={"accept-encoding": ACCEPTED, **self._headers[other]},  # not all that may be installed
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
