@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -186,3 +187,13 @@ EVENTS = st.lists(
 def test_a_batch_is_written_as_its_events_are_one_by_one(events: list[dict[str, str]], size: int) -> None:
     assert encode_events(events, size) == b"".join(map(encode_event, events))
     assert encode_all_data(events, size) == b"".join(map(encode_data, events))
+
+
+def test_nothing_is_held_on_to_when_a_batch_was_written() -> None:
+    """msgspec keeps every iterable for ever that it writes lines of, unless it is a list or a tuple."""
+    events = [{"type": "a", "delta": "x"}, {"type": "a", "delta": "y"}, {"type": "b"}]
+    encode_events(events)
+    held = sum(isinstance(each, groupby) for each in gc.get_objects())
+    for _ in range(5):
+        encode_events(events)
+    assert sum(isinstance(each, groupby) for each in gc.get_objects()) <= held

@@ -144,7 +144,8 @@ def encode_events(events: Sequence[Event | JsonObject], size: int = 0) -> bytes:
     told: list[bytes] = []
     for type, run in groupby(events, _type):
         begin = b"event: %b\ndata: " % type.encode()
-        told += (begin, _encode_lines(run)[:-1].replace(b"\n", b"\n\n" + begin), b"\n\n")
+        # A list: of any other iterable msgspec 0.22 would never let go.
+        told += (begin, _encode_lines([*run])[:-1].replace(b"\n", b"\n\n" + begin), b"\n\n")
     return b"".join(told)
 
 
