@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from isthmus.observe.metrics.meters import Meters
@@ -52,7 +53,8 @@ async def _opened(scene: Scene) -> list[OtelOptions]:
         async def aclose(self) -> None:
             pass
 
-    scene.monkeypatch.setattr("isthmus.observe.otel.open.Otel", Otel)
+    # Not by its name: another test of this process may have loaded it anew, and its package would have the one before.
+    scene.monkeypatch.setattr(import_module("isthmus.observe.otel.open"), "Otel", Otel)
     async with scene.gateway():
         return found
 
