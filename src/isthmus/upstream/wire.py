@@ -368,7 +368,8 @@ class Incoming:
         with suppress(TimeoutError, Trouble):
             async with asyncio.timeout(_LINGER):
                 while not answer.over:
-                    await answer.next()
+                    if not answer.take():  # what is held back keeps more from coming
+                        await answer.next()
 
     def close(self) -> None:
         """One that was left early must not go on arriving; one that ended is free already."""

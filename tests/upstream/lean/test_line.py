@@ -281,6 +281,20 @@ async def test_a_request_of_one_write_is_head_and_body_together() -> None:
     assert one.transport.aborted  # who leaves takes the connection along
 
 
+async def test_who_leaves_when_all_has_come_leaves_the_connection_to_the_next() -> None:
+    """Both happen in one turn of a loop that was busy for long: the next one has it before the first has left."""
+    one = Connected()
+    leaving = asyncio.create_task(one.ask())
+    await asyncio.sleep(0)
+    asking = asyncio.create_task(one.ask())
+    one.line.data_received(OK)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    assert (one.freed, one.transport.aborted) == (1, False)
+    one.line.data_received(OK)
+    assert (await asking).status == 200
+
+
 async def test_many_at_once_each_get_their_own_answer() -> None:
     """On few connections, in any order, cut anywhere."""
     chance = random.Random(7)

@@ -120,7 +120,7 @@ class Line(asyncio.Protocol):
             while not answer.status and answer.error is None:
                 await self.news()
         except BaseException:
-            self.drop()
+            answer.close()  # not the line itself: if all had come by then, it is somebody else's already
             raise
         if answer.status:
             return answer
