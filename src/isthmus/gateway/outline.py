@@ -11,7 +11,9 @@ import zlib
 from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from itertools import chain
+from operator import methodcaller
+from typing import Any, Final
 
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.protocol.events import Event
@@ -19,6 +21,9 @@ from isthmus.protocol.response import FinishedResponse
 
 MAX_EVENTS: Final = 200_000
 """Longer streams have no outline; they are told anew, from their beginning only."""
+_place: Final = methodcaller("get", "output_index", -1)
+_delta: Final = methodcaller("get", "delta")
+_one_more: Final = (1).__add__
 
 
 class Outline:
@@ -28,11 +33,13 @@ class Outline:
         self._numbers = array("I")
 
     def add(self, events: Sequence[Event]) -> None:
-        append, told = self._numbers.append, cast(Sequence[Any], events)
-        for event in told:
-            append(event.get("output_index", -1) + 1)
-            delta = event.get("delta")
-            append(0 if delta is None else len(delta) + 1)
+        """Every delta of every stream comes by here: where a batch holds nothing else, none costs an instruction."""
+        places, deltas = map(_one_more, map(_place, events)), [*map(_delta, events)]
+        if None in deltas:
+            lengths: Iterable[int] = [0 if delta is None else len(delta) + 1 for delta in deltas]
+        else:
+            lengths = map(_one_more, map(len, deltas))
+        self._numbers.extend(chain.from_iterable(zip(places, lengths, strict=True)))
 
     def pack(self) -> bytes:
         return zlib.compress(self._numbers.tobytes(), 1) if len(self._numbers) <= 2 * MAX_EVENTS else b""
