@@ -41,11 +41,11 @@ def main() -> None:
     asked: Asked = json.load(sys.stdin) or {}
     only = asked.get("only")
     runs: dict[str, Run] = {each.name: each.run for each in short_workloads() if only is None or each.name in only}
-    for name, run in list(runs.items()):
-        runs |= {f"{name} +{number}": slowed(run, slower) for number, slower in enumerate(asked.get("slower", []))}
     gc.collect()
     gc.freeze()
     gc.disable()
+    for name, run in list(runs.items()):
+        runs |= {f"{name} +{number}": slowed(run, slower) for number, slower in enumerate(asked.get("slower", []))}
     print(json.dumps(measure(runs, asked.get("bounds", {}), first=asked.get("rounds", FIRST_ROUNDS))))
 
 

@@ -6,10 +6,13 @@ It shows that the guard can fail. The share is exact for what is counted; time i
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from itertools import repeat
 from typing import Literal, TypedDict
 
 from bench.speed.instructions import count_instructions
+from bench.speed.reference import reference
 
 Run = Callable[[], object]
 
@@ -35,9 +38,11 @@ def slowed(run: Run, slower: Slower) -> Run:
             more = round(share * count_calls(run))
             return lambda: (_call(more), run())
         case "time in C":
-            size = 2000
-            more = round(size * share * _least(run) / _least(lambda: sum(range(size))))
-            return lambda: (sum(range(more)), run())
+            turns = 1000
+            for _ in range(3):  # beside what it slows down a turn may cost something else than by itself
+                honest, slow = _least(run, lambda turns=turns: (_idle_in_c(turns), run()))
+                turns = round(turns * share * honest / max(slow - honest, share * honest / 10))
+            return lambda: (_idle_in_c(turns), run())
 
 
 def _spin(times: int) -> None:
@@ -50,12 +55,19 @@ def _call(times: int) -> None:
         len("")
 
 
-def _least(run: Run, times: int = 100) -> float:
-    """CPU seconds of the quickest run: the one that was least disturbed."""
-    least = float("inf")
+def _idle_in_c(turns: int) -> None:
+    """Every turn costs the same, the first as the last: of `sum(range(…))` the first 256 numbers are cheaper."""
+    deque(repeat(None, turns), maxlen=0)
+
+
+def _least(*runs: Run, times: int = 200) -> list[float]:
+    """CPU seconds of the quickest turn of each: the one that was least disturbed."""
+    least = [float("inf")] * len(runs)
     for _ in range(times):
-        run()  # what others left in the processor's caches is gone after this one
-        began = time.thread_time()
-        run()
-        least = min(least, time.thread_time() - began)
+        for number, run in enumerate(runs):
+            reference()  # as between the slices of the measure itself, so that the processor's caches are alike
+            run()
+            began = time.thread_time()
+            run()
+            least[number] = min(least[number], time.thread_time() - began)
     return least
