@@ -18,16 +18,8 @@ from typing import Any, Final
 
 from bench.robustness.report import table
 
-from isthmus.ports.traces import (
-    Piece,
-    Timings,
-    Trace,
-    TracedBody,
-    TracedCall,
-    TracedDecision,
-    TraceFilter,
-    TraceSummary,
-)
+from isthmus.ports.traced import Piece, Timings, Trace, TracedBody, TracedCall, TracedDecision, TraceSummary
+from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces.sqlite import SqliteTraces
 
 BOUND: Final = 0.2

@@ -13,7 +13,7 @@ from isthmus.access.keeper import Keeper
 from isthmus.access.wishes import read_wishes
 from isthmus.ports import Notice, StoredConversation
 from isthmus.ports.spending import Use
-from isthmus.ports.traces import Trace, TracedError, TraceSummary
+from isthmus.ports.traced import Trace, TracedError, TraceSummary
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import open_store
 from stored import message, turn

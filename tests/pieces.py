@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from isthmus.observe.traces.bodies import Bodies
-from isthmus.ports.traces import Piece
+from isthmus.ports.traced import Piece
 
 BODIES: Final = Bodies.of(b"the key of an installation for tests")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isthmus.ports.traces import Piece, Timings, Trace, TracedBody, TracedCall, TraceSummary
+from isthmus.ports.traced import Piece, Timings, Trace, TracedBody, TracedCall, TraceSummary
 
 
 def traced(id: str, at: float = 1_000.0, **fields: Any) -> Trace:

@@ -13,7 +13,7 @@ from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Host, Target
 from isthmus.gateway.attempts import HONOURED
 from isthmus.ports.facts import Mark
-from isthmus.ports.traces import Timings, Trace, TracedBody, TracedCall, TracedDecision, TracedItem, TraceSummary
+from isthmus.ports.traced import Timings, Trace, TracedBody, TracedCall, TracedDecision, TracedItem, TraceSummary
 from isthmus.providers import load_provider
 from isthmus.providers.dialects import capabilities_for
 from isthmus.store.traces.sqlite import SqliteTraces

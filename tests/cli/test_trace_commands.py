@@ -14,7 +14,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from isthmus.cli.commands import app
-from isthmus.ports.traces import Trace, TracedError, TraceSummary
+from isthmus.ports.traced import Trace, TracedError, TraceSummary
 from isthmus.store.open import open_traces
 from postgres import database_of
 from traced_plans import NOW, keep, traced

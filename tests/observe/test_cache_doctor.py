@@ -14,7 +14,7 @@ from isthmus.bridge.capabilities import Cost
 from isthmus.observe.cache_doctor import Prompt, examine, prompt_of
 from isthmus.observe.diagnosis import Examined
 from isthmus.observe.prefix import read_prompt
-from isthmus.ports.traces import Trace, TracedBody, TracedCall, TracedError, TraceSummary
+from isthmus.ports.traced import Trace, TracedBody, TracedCall, TracedError, TraceSummary
 from pieces import pieces_of
 
 PRICES = Cost(input=1.0, cached=0.1, output=2.0)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.observe.differences import MOST, Difference, compare_json, compare_plans, first_words
-from isthmus.ports.traces import TracedDecision
+from isthmus.ports.traced import TracedDecision
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "hello"])
 NAMES = st.sampled_from(["role", "content", "x"])

@@ -8,7 +8,7 @@ import msgspec
 
 from isthmus.observe.sent import answered_body, content_of, origin_of, sent_bytes
 from isthmus.observe.traces.bodies import Bodies
-from isthmus.ports.traces import Trace, TracedBody, TracedCall, TracedError, TraceSummary
+from isthmus.ports.traced import Trace, TracedBody, TracedCall, TracedError, TraceSummary
 
 KEY = b"the key of one installation"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}

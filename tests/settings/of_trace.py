@@ -10,7 +10,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.observe.traces.recorder import Recorder
 from isthmus.observe.traces.tracer import Tracer
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.testing import ScriptedUpstream, chat
 from settings.proving import Scene, ask, proves

@@ -23,7 +23,7 @@ from isthmus.cli.trace_source import LAST
 from isthmus.cli.trace_view import show_head, show_plan
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from isthmus.errors import ConfigError
 from isthmus.observe.recall import request_again
 from isthmus.observe.sent import content_of
 from isthmus.ports import LOCAL
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.protocol.json import JsonObject
 
 HOW: Final = (

@@ -22,7 +22,7 @@ from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.differences import PlanDifferences, compare_plans
 from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
 from isthmus.observe.traces.record import traced_decisions
-from isthmus.ports.traces import TracedDecision
+from isthmus.ports.traced import TracedDecision
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from isthmus.cli.terminal import (
 )
 from isthmus.cli.trace_view import fate_of, sent_as
 from isthmus.observe.differences import DecisionChange, Difference
-from isthmus.ports.traces import TracedDecision
+from isthmus.ports.traced import TracedDecision
 
 _ORIGINS: Final = {
     "sent": "as it was sent",

@@ -24,7 +24,7 @@ from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.conversation import Conversation, Prices
 from isthmus.observe.diagnosis import Break, Diagnosis, Examined, Verdict
 from isthmus.observe.inside import Inside
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 
 _LOOKED_AT: Final = 500
 """Recent requests among which conversations are looked for."""

@@ -26,7 +26,8 @@ from isthmus.cli.trace_source import (
 
 if TYPE_CHECKING:
     from isthmus.cli.trace_find import Wanted
-    from isthmus.ports.traces import Capturing, Trace, TraceSummary
+    from isthmus.ports.traced import Trace, TraceSummary
+    from isthmus.ports.traces import Capturing
 
 trace_app = Commands(
     name="trace", help="See why requests were shaped as they were, and what became of them.", no_args_is_help=True

@@ -16,7 +16,8 @@ import typer
 
 from isthmus.cli.trace_source import TraceReader
 from isthmus.errors import ConfigError
-from isthmus.ports.traces import Trace, TraceFilter, TraceSummary
+from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.traces import TraceFilter
 from isthmus.values.quantities import parse_duration
 
 PROVIDER = Annotated[str, typer.Option("--provider", "-p", help="Only those that this provider was asked for.")]

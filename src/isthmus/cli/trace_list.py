@@ -15,7 +15,7 @@ from rich.text import Text
 
 from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import FATES, WIDE, clean, lined_table, number, open_console, shorten
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 
 _ROOMY: Final = 140
 _SPACIOUS: Final = 180

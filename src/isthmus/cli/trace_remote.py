@@ -10,7 +10,8 @@ import msgspec
 
 from isthmus.cli.kept import Stored
 from isthmus.errors import ConfigError, RequestRefused, UpstreamFailed
-from isthmus.ports.traces import MOST_WALKED, Capturing, Trace, TraceFilter, TracePage, TraceSummary
+from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.traces import MOST_WALKED, Capturing, TraceFilter, TracePage
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.upstream.wire import Patience

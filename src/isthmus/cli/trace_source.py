@@ -19,7 +19,8 @@ from isthmus.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.config.schema import Config
-    from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStore, TraceSummary
+    from isthmus.ports.traced import Trace, TraceSummary
+    from isthmus.ports.traces import TraceFilter, TracePage, TraceStore
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="Config file (TOML).", rich_help_panel=WHERE)

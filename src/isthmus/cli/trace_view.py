@@ -35,7 +35,7 @@ from isthmus.cli.terminal import (
 )
 from isthmus.cli.trace_list import money, outcome, seconds
 from isthmus.observe.sent import content_of
-from isthmus.ports.traces import Piece, Trace, TracedBody, TracedCall, TracedDecision, TracedError
+from isthmus.ports.traced import Piece, Trace, TracedBody, TracedCall, TracedDecision, TracedError
 
 _LISTED: Final = 12
 """Pieces of a body that are listed one by one, unless all are wanted."""

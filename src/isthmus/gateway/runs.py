@@ -23,6 +23,7 @@ from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError
 from isthmus.gateway.announce import Announcer
+from isthmus.gateway.background import BackgroundRun
 from isthmus.gateway.bell import Bell
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, EventBatch, Held, Store, StoredResponse, run_lease
@@ -56,58 +57,6 @@ class RunLimits:
 DEFAULT_RUNS: Final = RunLimits()
 
 
-class _Background:
-    """One background run, and the last events that it has told; those before them are in the store."""
-
-    def __init__(self, run: Run, most: int) -> None:
-        self.run = run
-        self.kept = 0
-        """How many of its events the store has."""
-        self._most = most
-        self._events: list[bytes] = []
-        self._first = self._size = 0
-        """The number of the first of these, and their bytes."""
-        self.over = False
-        self.place: asyncio.Future[bool] | None = None
-        """What it waits for while it is queued."""
-        self._changed = Bell()
-
-    def add(self, told: list[bytes]) -> None:
-        self._events += told
-        self._size += sum(map(len, told))
-        if self._size > self._most:
-            self._let_go()
-        self.wake()
-
-    @property
-    def unkept(self) -> list[bytes]:
-        return self._events[self.kept - self._first :]
-
-    def _let_go(self) -> None:
-        """Down to half of what is allowed, so that not every event pays for it; never what the store has not got."""
-        count = 0
-        while self._size > self._most // 2 and self._first + count < self.kept and count < len(self._events):
-            self._size -= len(self._events[count])
-            count += 1
-        del self._events[:count]
-        self._first += count
-
-    def wake(self) -> None:
-        self._changed.ring()
-
-    async def read(self, position: int) -> AsyncIterator[list[bytes]]:
-        """Events from this number on; ends early where they are here no more: then the store goes on."""
-        while position >= self._first:
-            # Nothing is told before the store knows of it: what it knows nothing of may be made again elsewhere.
-            if self.kept and (ready := self._events[position - self._first :]):
-                position += len(ready)
-                yield ready
-            elif self.over:
-                return
-            else:
-                await self._changed.wait()
-
-
 def unexpected(error: Exception) -> Exception | None:
     """What the log should show whole: a bug of ours, not a store that is out of order."""
     return None if isinstance(error, IsthmusError) else error
@@ -127,10 +76,10 @@ class Runs:
         self.holder = holder
         self._limits = limits
         self._runs: dict[Key, Run] = {}
-        self._background: dict[Key, _Background] = {}
+        self._background: dict[Key, BackgroundRun] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._places = limits.background
-        self._queue: deque[_Background] = deque()
+        self._queue: deque[BackgroundRun] = deque()
         self._renewing: asyncio.Task[None] | None = None
         self._owing = False
         """Whether a lease could not be given back."""
@@ -226,7 +175,7 @@ class Runs:
                 "`background.max_queued`",
                 code="server_is_overloaded",
             )
-        key, entry = (run.owner, run.id), _Background(run, self._limits.told)
+        key, entry = (run.owner, run.id), BackgroundRun(run, self._limits.told)
         self._background[key] = entry
         run.tells_refusals = True
         try:
@@ -242,7 +191,7 @@ class Runs:
             self._renewing = asyncio.create_task(self._renew(), name="renew leases")
         return True
 
-    async def _forget(self, key: Key, entry: _Background) -> None:
+    async def _forget(self, key: Key, entry: BackgroundRun) -> None:
         entry.over = True
         entry.wake()
         await self._release(entry.run)
@@ -289,7 +238,7 @@ class Runs:
         if self._owing:
             await self._quietly(self._renew_once(), self.holder)
 
-    async def _carry_out(self, key: Key, entry: _Background) -> None:
+    async def _carry_out(self, key: Key, entry: BackgroundRun) -> None:
         run, placed = entry.run, False
         try:
             placed = await self._take_place(entry)
@@ -315,7 +264,7 @@ class Runs:
         encode = partial(encode_sized, size=size)
         return await self._aside.do(lambda: [*map(encode, events)], heavy=size > HEAVY_TEXT)
 
-    async def _take_place(self, entry: _Background) -> bool:
+    async def _take_place(self, entry: BackgroundRun) -> bool:
         """Wait for a place; without one only if it was stopped before its turn came."""
         if entry.run.stopping():
             return False
@@ -339,7 +288,7 @@ class Runs:
             self._store.update_status(run.id, "in_progress", owner=run.owner, only_from=("queued",)), run.id
         )
 
-    async def _keep(self, entry: _Background) -> None:
+    async def _keep(self, entry: BackgroundRun) -> None:
         """What the store does not take now it is offered again with the next ones: the run itself goes on."""
         run, batch = entry.run, EventBatch(entry.kept, tuple(entry.unkept))
         try:
@@ -394,7 +343,7 @@ class Runs:
                 self.stop(entry.run, "lost")
         await self._give_back(held)
 
-    async def _claim_again(self, entry: _Background) -> bool:
+    async def _claim_again(self, entry: BackgroundRun) -> bool:
         """A lease that ran out while the process slept is ours again, unless somebody took it, or ended the run."""
         run = entry.run
         if entry.over or run.finished:
@@ -410,6 +359,6 @@ class Runs:
             if name.startswith(run_lease("")) and (owner, name.removeprefix(run_lease(""))) not in self._background:
                 await self._store.release(name, owner=owner, holder=self.holder)
 
-    async def _claim(self, entry: _Background) -> bool:
+    async def _claim(self, entry: BackgroundRun) -> bool:
         name, owner = run_lease(entry.run.id), entry.run.owner
         return await self._store.claim(name, owner=owner, holder=self.holder, seconds=self._limits.lease)

@@ -17,7 +17,7 @@ import msgspec
 from isthmus.bridge.capabilities import Cost
 from isthmus.observe.diagnosis import Break, Change, Diagnosis, Examined, Verdict
 from isthmus.observe.prefix import ORDER, Part, Section, read_prompt
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 
 _PARENTS: Final = 32
 """Earlier turns among which the one is looked for that a turn goes on from: an agent's helpers share its session."""

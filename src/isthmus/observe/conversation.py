@@ -16,7 +16,7 @@ from isthmus.observe.cache_doctor import examine, prompt_of
 from isthmus.observe.diagnosis import Diagnosis, Examined
 from isthmus.observe.inside import Inside, look_inside
 from isthmus.observe.sent import content_of
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 
 Prices = Callable[[str, str], Cost]
 """Provider and model → what its tokens cost, as far as anybody knows."""

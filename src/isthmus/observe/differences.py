@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.ports.traces import TracedDecision
+from isthmus.ports.traced import TracedDecision
 
 Kind = Literal["added", "removed", "changed"]
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from isthmus.ports.traces import Piece
+from isthmus.ports.traced import Piece
 
 Section = Literal["model", "tools", "format", "system", "settings", "messages"]
 

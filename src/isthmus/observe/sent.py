@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from isthmus.observe.traces.bodies import Bodies
-from isthmus.ports.traces import Trace, TracedBody
+from isthmus.ports.traced import Trace, TracedBody
 from isthmus.protocol.json import JsonObject
 
 Origin = Literal["sent", "proven", "planned"]

@@ -11,7 +11,7 @@ import pytest
 from isthmus.errors import WorkNotDone
 from isthmus.observe.traces.cleaning import WITHHELD, Cleaner, withhold
 from isthmus.observe.traces.patterns import decode_scrub, encode_scrub, run_scrub
-from isthmus.ports.traces import Piece, Trace, TracedBody, TracedDecision, TracedError
+from isthmus.ports.traced import Piece, Trace, TracedBody, TracedDecision, TracedError
 from isthmus.scrub import Scrubber, Secret
 from traced import traced
 

@@ -20,7 +20,7 @@ from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Keeping, Recorder
 from isthmus.observe.traces.small import is_small
 from isthmus.ports import Accepted, Answered, Planned, Received
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.scrub import Scrubber
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.testing.fold import plan_for

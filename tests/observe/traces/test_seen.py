@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.observe.traces.seen import Key, Seen
-from isthmus.ports.traces import Piece
+from isthmus.ports.traced import Piece
 
 
 def piece(key: Key) -> Piece:

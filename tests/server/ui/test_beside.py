@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from isthmus.ports.traces import Piece, Trace, TracedBody, TracedCall, TracedDecision, TraceSummary
+from isthmus.ports.traced import Piece, Trace, TracedBody, TracedCall, TracedDecision, TraceSummary
 from isthmus.server.ui.beside import LONGEST, beside
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from isthmus.ports.traces import Trace, TracedDecision, TraceSummary
+from isthmus.ports.traced import Trace, TracedDecision, TraceSummary
 from server.ui.conftest import Browser, Opened
 
 MANY = 100_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from isthmus.ports.facts import Mark
-from isthmus.ports.traces import Timings, Trace, TracedCall, TracedError, TracedTool, TraceSummary
+from isthmus.ports.traced import Timings, Trace, TracedCall, TracedError, TracedTool, TraceSummary
 from isthmus.server.ui.timeline import WIDTH, draw_timeline, longest_silence, spans
 
 SUMMARY = TraceSummary(id="r", at=0, ended_at=1)

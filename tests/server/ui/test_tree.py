@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 from isthmus.server.ui.tree import grow
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.observe.traces.seen import Key, Seen
-from isthmus.ports.traces import Piece, TracedBody
+from isthmus.ports.traced import Piece, TracedBody
 from isthmus.protocol.large import LARGE, encode_sized
 
 MOST_PIECES: Final = 4_000

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.errors import WorkNotDone
-from isthmus.ports.traces import Capture, Trace
+from isthmus.ports.traced import Capture, Trace
 from isthmus.scrub import Scrubber, Secret
 
 WITHHELD: Final = "<withheld>"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.observe.traces.draft import Draft
-from isthmus.ports.traces import TracedBody
+from isthmus.ports.traced import TracedBody
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode

@@ -34,7 +34,7 @@ from isthmus.ports import (
     Sent,
     ToolRan,
 )
-from isthmus.ports.traces import (
+from isthmus.ports.traced import (
     Door,
     Timings,
     Trace,

@@ -30,7 +30,8 @@ from isthmus.observe.traces.contents import NO_CONTENTS, Contents, may_keep
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.record import Made, finish_record, make_record
 from isthmus.observe.traces.small import is_small
-from isthmus.ports.traces import Trace, TraceStore
+from isthmus.ports.traced import Trace
+from isthmus.ports.traces import TraceStore
 
 log = logging.getLogger("isthmus.traces")
 

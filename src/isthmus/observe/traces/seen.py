@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isthmus.ports.traces import Piece
+from isthmus.ports.traced import Piece
 
 MOST_SEEN: Final = 4_096
 """Pieces that are remembered."""

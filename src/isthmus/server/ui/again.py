@@ -17,7 +17,7 @@ from isthmus.observe.differences import compare_plans
 from isthmus.observe.recall import request_again
 from isthmus.observe.sent import answered_body, content_of
 from isthmus.observe.traces.record import traced_decisions
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isthmus.observe.sent import content_of
-from isthmus.ports.traces import Trace, TracedBody, TracedDecision
+from isthmus.ports.traced import Trace, TracedBody, TracedDecision
 
 LONGEST: Final = 4_000
 """Characters of one value that a page shows."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from isthmus.bridge.capabilities import Cost
 from isthmus.observe.conversation import Conversation
 from isthmus.observe.diagnosis import Examined
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 
 if TYPE_CHECKING:
     from isthmus.server.ui.pages import Look

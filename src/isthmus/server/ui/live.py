@@ -10,7 +10,8 @@ from starlette.types import Receive, Send
 
 from isthmus.errors import RequestRefused
 from isthmus.gateway.bell import Bell
-from isthmus.ports.traces import TraceFilter, TraceStore, TraceSummary
+from isthmus.ports.traced import TraceSummary
+from isthmus.ports.traces import TraceFilter, TraceStore
 from isthmus.server.http import raw_headers
 from isthmus.server.ui.render import GUARDED, render
 from isthmus.server.ui.requests import read_filter

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.errors import RequestRefused
-from isthmus.ports.traces import TraceFilter, TraceSummary
+from isthmus.ports.traced import TraceSummary
+from isthmus.ports.traces import TraceFilter
 from isthmus.server.options import whole_number
 from isthmus.server.ui.beside import beside, shown_content
 from isthmus.server.ui.doctor import examined

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from isthmus.ports.traces import Trace
+from isthmus.ports.traced import Trace
 from isthmus.server.ui.words import seconds
 
 WIDTH: Final = 960

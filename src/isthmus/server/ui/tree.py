@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 
 
 class Leaf(NamedTuple):

@@ -13,16 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from isthmus.errors import RequestRefused
-from isthmus.ports.traces import (
-    MOST_WALKED,
-    Grouping,
-    Trace,
-    TraceFilter,
-    TracePage,
-    TraceStats,
-    TraceSummary,
-    TraceTotal,
-)
+from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.traces import MOST_WALKED, Grouping, TraceFilter, TracePage, TraceStats, TraceTotal
 from isthmus.store.traces import writes
 from isthmus.store.traces.schema import SLOTS
 

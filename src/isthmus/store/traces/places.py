@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from isthmus.ports.traces import TraceSummary
+from isthmus.ports.traced import TraceSummary
 
 if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables

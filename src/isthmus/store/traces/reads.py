@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStats, TraceSummary
+from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.traces import TraceFilter, TracePage, TraceStats
 from isthmus.store.traces.places import LAST, find_places, first_since
 from isthmus.store.traces.rows import read_at, read_summary, unpack
 

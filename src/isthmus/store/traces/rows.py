@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from isthmus.ports.traces import Trace, TraceSummary
+from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.schema import SLOTS
 

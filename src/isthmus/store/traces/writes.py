@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from isthmus.ports.traces import Trace, TraceSummary
+from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, places_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
