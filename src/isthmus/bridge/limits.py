@@ -84,9 +84,22 @@ def too_wide(limits: RequestLimits) -> RequestRefused:
 
 
 def check_body(body: JsonObject, limits: RequestLimits) -> int:
-    """Counts of whatever costs more than its bytes. The answer is the number of its values."""
+    """Counts of whatever costs more than its bytes. The answer is the number of its values: each item, part and tool is
+    one, so that these are told apart only where there are many."""
     if len(body) > limits.max_fields:
         raise _refusal("max_fields", limits, "has more than {} fields", None)
+    weight = _weight(body.get("tools"))
+    if weight is not None and weight.depth < limits.max_depth:
+        values = weight.values + _count_values({**body, "tools": None}, limits)
+    else:
+        values = _count_values(body, limits)
+    if values > min(limits.max_items, limits.max_parts, limits.max_tools, limits.max_values):
+        _check_kinds(body, limits)
+        _refuse_above(values, "max_values", limits, "holds more than {} values")
+    return values
+
+
+def _check_kinds(body: JsonObject, limits: RequestLimits) -> None:
     items = _objects(body.get("input"))
     if len(items) > limits.max_items:
         raise _refusal("max_items", limits, "has more than {} items", "input")
@@ -95,12 +108,6 @@ def check_body(body: JsonObject, limits: RequestLimits) -> int:
         raise _refusal("max_parts", limits, "has items with more than {} parts", "input")
     if _count_tools(body, items, limits.max_tools) > limits.max_tools:
         raise _refusal("max_tools", limits, "has more than {} tools", "tools")
-    weight = _weight(body.get("tools"))
-    if weight is not None and weight.depth < limits.max_depth:
-        values = weight.values + _count_values({**body, "tools": None}, limits)
-        if values <= limits.max_values:
-            return values
-    return _count_values(body, limits)
 
 
 def weigh_tools(tools: Toolset) -> Weight:
@@ -175,17 +182,15 @@ def _count_tools(body: JsonObject, items: list[JsonObject], most: int) -> int:
 
 
 def _count_values(body: JsonObject, limits: RequestLimits) -> int:
-    """Level by level, without recursion, and within C for the sake of large requests."""
+    """Level by level, without recursion, and within C for the sake of large requests; stops soon above the most."""
     objects: list[JsonObject] = [body]
     lists: list[list[Any]] = []
     count = 1
     for _ in range(limits.max_depth):
         below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
         count += len(below)
-        if count > limits.max_values:
-            raise _refusal("max_values", limits, "holds more than {} values", None)
         objects, lists = _objects(below), _lists(below)
-        if not objects and not lists:
+        if count > limits.max_values or not (objects or lists):
             return count
     raise _refusal("max_depth", limits, "is nested more than {} levels deep", None)
 
