@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from doubling import LINEAR, growth
 from isthmus.bridge.doors.chat.read import receive_chat_request
-from isthmus.bridge.limits import DEFAULT_LIMITS, OWN_LIMITS, RequestLimits, is_heavy
+from isthmus.bridge.limits import DEFAULT_LIMITS, OWN_LIMITS, RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import _count_outside, count_values
@@ -172,6 +172,20 @@ def test_any_other_text_may_be_longer_and_several_are_not_counted_together(text:
     parts = [{"type": "input_text", "text": each} for each in texts * 3]
     raw = msgspec.json.encode({"model": "m", "input": [{"role": "user", "content": parts}]})
     assert parse_request(raw, RequestLimits(max_wide_text=1000)).items[0]["content"] == parts
+
+
+def test_stored_items_count_as_each_would_alone_and_one_more_than_allowed_is_refused() -> None:
+    items = [msgspec.json.encode({"role": "user", "content": [f"{n}, [{{"] * (n % 3)}) for n in range(200)]
+    values = sum(count_values(item, 10**9) for item in items)
+    limits = RequestLimits(max_values=values, max_items=201, max_input=sum(map(len, items)))
+    assert check_input(items, 1, limits) == values
+    assert check_input([], 1, limits) == 0
+    for setting in ("max_items", "max_input"):
+        fewer = msgspec.structs.replace(limits, **{setting: getattr(limits, setting) - 1})
+        with pytest.raises(RequestRefused, match=setting):
+            check_input(items, 1, fewer)
+    with pytest.raises(RequestRefused, match="max_values"):
+        check_input(items, 1, msgspec.structs.replace(limits, max_values=200))
 
 
 def test_counting_is_linear() -> None:

@@ -7,7 +7,7 @@ what bounds the time that one request can take from all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, compress, repeat
 from operator import methodcaller
 from typing import Any, Final, TypeVar
@@ -25,6 +25,9 @@ HEAVY_TEXT: Final = 262_144
 HEAVY_BYTES: Final = 1_000_000
 HEAVY_VALUES: Final = 20_000
 """From here on a request is worked on aside (`is_heavy`): it takes more than about 20 ms."""
+
+_AT_ONCE: Final = 64
+"""Stored items that are counted as one text."""
 
 
 class RequestLimits(msgspec.Struct, frozen=True):
@@ -129,16 +132,14 @@ def check_texts(inputs: Sequence[object], limits: RequestLimits) -> None:
     _refuse_above(tokens, "max_input_tokens", limits, "has more than {} tokens", "input")
 
 
-def check_input(items: Iterable[bytes], given: int, limits: RequestLimits) -> int:
+def check_input(items: Sequence[bytes], given: int, limits: RequestLimits) -> int:
     """Stored items that a request leads to, in front of `given` of its own: they count as if it had brought them. The
     answer is the number of their values."""
-    count, size, values = given, 0, 0
-    for item in items:
-        count += 1
-        size += len(item)
-        values += count_values(item, limits.max_values)
-        _refuse_above(count, "max_items", limits, "leads to more than {} items", "input")
-        check_stored(size, limits)
+    _refuse_above(given + len(items), "max_items", limits, "leads to more than {} items", "input")
+    check_stored(sum(map(len, items)), limits)
+    values = 0
+    for start in range(0, len(items), _AT_ONCE):
+        values += count_values(b",".join(items[start : start + _AT_ONCE]), limits.max_values)
         _refuse_above(values, "max_values", limits, "leads to items of more than {} values", "input")
     return values
 

@@ -122,7 +122,7 @@ class Connection(HttpToolsProtocol):
         if self._idle is not None:
             self._idle.end()
         self._overhead += len(data)
-        if self._answered and 0 <= data.find(b"h2c", 0, data.find(b"\r\n\r\n") + 1 or len(data)):  # in a head alone
+        if self._answered and data.find(b"h2c", 0, data.find(b"\r\n\r\n") + 1 or len(data)) >= 0:  # in a head alone
             data = _without_upgrade(data)
         try:
             self.parser.feed_data(data)

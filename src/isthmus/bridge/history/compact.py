@@ -103,5 +103,7 @@ def says(item: JsonObject, *roles: str) -> bool:
 def cut_history(items: Sequence[JsonObject], answered: Sequence[bool]) -> list[JsonObject]:
     """Stored turns from their newest compaction on. `answered` says which items were ours to say: what a client itself
     sends in front of a compaction item was chosen by it, and stays."""
+    if "compaction" not in map(_type_of, items):
+        return list(items)
     newest = max((at for at, item in enumerate(items) if answered[at] and item["type"] == "compaction"), default=None)
     return list(items) if newest is None else [*compacted(items[:newest], items[newest]), *items[newest + 1 :]]

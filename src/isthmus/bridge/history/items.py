@@ -61,9 +61,9 @@ def read_call(item: JsonObject) -> tuple[str, str, str]:
 
 def _checked(given: Any) -> tuple[str, str]:
     """Argument text kept byte for byte when it is a JSON object."""
-    if given is None:
-        return "{}", ""
     if not isinstance(given, str):
+        if given is None:
+            return "{}", ""
         return write_json({"_raw": write_json(given)}), "the arguments are not a JSON object"
     try:
         _OBJECT.decode(given)

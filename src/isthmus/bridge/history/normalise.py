@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, get_args
 
+import msgspec
+
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item, repair_history
 from isthmus.bridge.history.items import read_call, read_compaction, read_thought, write_note
 from isthmus.bridge.history.managed import NOWHERE, Here, is_call, mark_of, read_approvals, result_of
@@ -72,11 +74,10 @@ def normalise_history(
 
 
 def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
-    called = {call_id_of(item) for item in items if item["type"] in CALLS or item["type"] == "computer_call"}
-    for index in range(stored, len(items)):
-        item = items[index]
-        answers = item["type"] in OUTPUTS or item["type"] == "computer_call_output"
-        if answers and (id := call_id_of(item)) and id not in called:
+    answers = [index for index in range(stored, len(items)) if items[index]["type"] in OUTPUTS]
+    called = {call_id_of(item) for item in items if item["type"] in CALLS} if answers else ()
+    for index in answers:
+        if (id := call_id_of(items[index])) and id not in called:
             where = f"{item_path(index, stored)}.call_id"
             raise RequestRefused(
                 f"`{where}` is `{id}`, and what is continued has no such call; send the id of one of its calls, or the "
@@ -86,12 +87,35 @@ def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
             )
 
 
+def _is_asked_again(ran: str, mark: str, call: bool) -> bool:
+    """Whether the model acts after it was told what came of calls that ran here. Where nothing marks the replies,
+    calls that follow each other were made side by side."""
+    return mark != ran if mark and ran else not call
+
+
 def _unmarked(item: JsonObject) -> str:
     return ""
 
 
+class _Open(msgspec.Struct):
+    """The assistant's turn while it grows: a call is still an index among its steps."""
+
+    first: str = ""
+    steps: list[past.Step | int] = []
+    thoughts: list[past.Thought] = []
+    texts: list[str] = []
+    calls: list[int] = []
+    call_extras: dict[str, Any] = {}
+    held: list[Said | Kept] = []
+    outstanding: int = 0
+    """Calls whose output stands further on."""
+    answered: bool = False
+    ran: str | None = None
+    """The mark of the reply whose calls ran here, where the turn has such calls: they are answered."""
+
+
 class _Walk:
-    """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
+    """One pass over the items."""
 
     def __init__(
         self,
@@ -118,7 +142,7 @@ class _Walk:
         self._call_of = {output: call for call, output in self._answers.items()}
         self._used_ids: set[str] = set()
         self._copies: dict[str, int] = {}
-        self._open_turn()
+        self._open = _Open()
 
     def take_all(self, keeps: Set[str]) -> None:
         for index, item in enumerate(self._items):
@@ -138,47 +162,32 @@ class _Walk:
 
     def close(self) -> None:
         """End the open assistant turn; what was held back comes after it."""
-        if not self._steps:  # nothing is open, so nothing was held back
+        turn = self._open
+        if not turn.steps:  # nothing is open, so nothing was held back
             return
-        calls: tuple[PastCall, ...] = ()
-        results: tuple[PastResult, ...] = ()
-        if self._calls:
-            calls = tuple([self._past_call(index) for index in self._calls])
-            results = tuple([self._result(index) for index in self._calls])
+        calls = tuple(map(self._past_call, turn.calls))
+        results = tuple(map(self._result, turn.calls))
         steps: tuple[past.Step, ...] = calls
-        if len(self._steps) != len(calls):
+        if len(turn.steps) != len(calls):
             made = iter(calls)
-            steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
-        self.turns.append(Acted(self._first, steps, tuple(self._thoughts), tuple(self._texts), calls, results))
-        self.turns += self._held
-        self._open_turn()
+            steps = tuple([next(made) if isinstance(step, int) else step for step in turn.steps])
+        self.turns.append(Acted(turn.first, steps, tuple(turn.thoughts), tuple(turn.texts), calls, results))
+        self.turns += turn.held
+        self._open = _Open()
 
-    def _open_turn(self) -> None:
-        self._first = ""
-        self._steps: list[past.Step | int] = []
-        self._thoughts: list[past.Thought] = []
-        self._texts: list[str] = []
-        self._calls: list[int] = []
-        self._call_extras: dict[str, Any] = {}
-        self._held: list[Said | Kept] = []
-        self._outstanding = 0
-        """Calls of the open turn whose output stands further on."""
-        self._answered = False
-        self._ran: str | None = None
-        """The mark of the reply whose calls ran here, where the open turn has such calls: they are answered."""
-
-    def _begin(self, where: str, mark: str = "", *, call: bool = False) -> None:
+    def _begin(self, where: str, mark: str = "", call: bool = False) -> _Open:
         """The assistant acts: in the open turn, or in a new one."""
-        if self._answered or (self._held and not (call and self._outstanding)) or self._asked_again(mark, call):
+        turn = self._open
+        if (
+            turn.answered
+            or (turn.held and not (call and turn.outstanding))
+            or (turn.ran is not None and _is_asked_again(turn.ran, mark, call))
+        ):
             self.close()
-        self._first = self._first or where
-
-    def _asked_again(self, mark: str, call: bool) -> bool:
-        """Whether the model acts after it was told what came of calls that ran here. Where nothing marks the replies,
-        calls that follow each other were made side by side."""
-        if self._ran is None:
-            return False
-        return mark != self._ran if mark and self._ran else not call
+            turn = self._open
+        if not turn.first:
+            turn.first = where
+        return turn
 
     def _take_message(self, where: str, item: JsonObject) -> None:
         content, role, phase, name = item.get("content"), item.get("role"), item.get("phase"), item.get("name")
@@ -210,19 +219,20 @@ class _Walk:
         return Words(f"[{what} omitted]")
 
     def _speak(self, spoken: Spoken, mark: str = "") -> None:
-        self._begin(spoken.path, mark)
-        self._steps.append(spoken)
-        self._texts.append(spoken.text)
+        turn = self._begin(spoken.path, mark)
+        turn.steps.append(spoken)
+        turn.texts.append(spoken.text)
 
     def _take_call(self, index: int, item: JsonObject) -> None:
-        if is_unnamed(item):
+        output = self._answers.get(index)
+        if output is None and is_unnamed(item):  # which nothing answers
             self._repaired(index, "the call has no name, so no provider would accept it; it was left out", ".name")
             return
-        self._begin(self._paths[index], self._mark(item), call=True)
-        self._calls.append(index)
-        self._steps.append(index)
-        if self._answers.get(index, -1) > index:
-            self._outstanding += 1
+        turn = self._begin(self._paths[index], self._mark(item), True)
+        turn.calls.append(index)
+        turn.steps.append(index)
+        if output is not None and output > index:
+            turn.outstanding += 1
 
     def _take_here(self, index: int, item: JsonObject) -> bool:
         """A call that ran here is a call with its result; approvals are part of the call that they are about."""
@@ -236,15 +246,16 @@ class _Walk:
         if not is_call(item, self._here):
             return False
         mark = self._mark(item)
-        self._begin(where, mark, call=True)
-        self._calls.append(index)
-        self._steps.append(index)
-        self._ran = mark
+        turn = self._begin(where, mark, True)
+        turn.calls.append(index)
+        turn.steps.append(index)
+        turn.ran = mark
         return True
 
     def _take_output(self, index: int, item: JsonObject) -> None:
-        call, late = self._call_of.get(index), self._late.get(index)
-        if late is not None or call is None:
+        call = self._call_of.get(index)
+        if call is None:  # those that came late have none here
+            late = self._late.get(index)
             parts = read_output(item, self._paths[index], self.decisions)
             if late is not None:
                 head = f"[output of the call {call_id_of(self._items[late])} of `{self._items[late]['name']}`]"
@@ -255,18 +266,18 @@ class _Walk:
             self._say(Said("user", (Words(head), *parts), self._paths[index]))
         elif call > index:
             self._repaired(index, "the output stands before its call; it was moved behind it")
-        elif self._calls and call >= self._calls[0]:
-            self._outstanding -= 1
-            self._answered = True
+        elif (turn := self._open).calls and call >= turn.calls[0]:
+            turn.outstanding -= 1
+            turn.answered = True
 
     def _take_other(self, where: str, item: JsonObject) -> None:
         kind = item["type"]
         if kind == "reasoning":
-            self._begin(where, self._mark(item))
+            turn = self._begin(where, self._mark(item))
             thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions, self._owner)
-            self._steps.append(thought)
-            self._thoughts.append(thought)
-            self._call_extras.update(extras)
+            turn.steps.append(thought)
+            turn.thoughts.append(thought)
+            turn.call_extras.update(extras)
         elif kind in _COMPACTIONS:
             said = read_compaction(item, where, self._envelope_key, self.decisions, self._owner)
             if said is not None:
@@ -294,17 +305,17 @@ class _Walk:
         if item["type"] in _ANSWERS:
             self._say(Kept(where, item))
             return
-        if not self._outstanding:
-            self._begin(where)
-        self._steps.append(Kept(where, item))
+        turn = self._open if self._open.outstanding else self._begin(where)
+        turn.steps.append(Kept(where, item))
 
     def _say(self, said: Said | Kept) -> None:
-        if self._outstanding:
+        turn = self._open
+        if turn.outstanding:
             reason = "the message stands between a call and its output; it was moved behind the output"
             self.decisions.append(repair_history(said.path, reason))
-            self._held.append(said)
+            turn.held.append(said)
             return
-        only_thought = self._thoughts and len(self._thoughts) == len(self._steps)
+        only_thought = turn.thoughts and len(turn.thoughts) == len(turn.steps)
         if not (only_thought and isinstance(said, Said) and said.role != "user"):
             # A thought belongs to what the model did next, not to an instruction that slipped in between.
             self.close()
@@ -315,7 +326,7 @@ class _Walk:
         if self._any_here and is_call(item, self._here):
             name, label, arguments = asked_by(item)
             id = self._unique_id(index, str(item.get("id") or ""))
-            return PastCall(id, name, arguments, self._paths[index], label, self._call_extras.get(id))
+            return PastCall(id, name, arguments, self._paths[index], label, self._open.call_extras.get(id))
         name, arguments, problem = read_call(item)
         if problem:
             self._repaired(index, f"{problem}; a valid object was put in their place", ".arguments")
@@ -328,7 +339,7 @@ class _Walk:
             arguments,
             self._paths[index],
             namespace if isinstance(namespace, str) else None,
-            self._call_extras.get(given),
+            self._open.call_extras.get(given),
             free_text,
         )
 

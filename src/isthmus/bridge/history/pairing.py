@@ -50,11 +50,10 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
         elif kind in CALLS:
             given = item.get("call_id")
             key = given if isinstance(given, str) else ""
-            if kind in _NAMED:
-                if key and kind == "function_call":
-                    unanswered[key] = item
-                if is_unnamed(item):
-                    continue
+            if key and kind == "function_call":
+                unanswered[key] = item
+            if is_unnamed(item):
+                continue
             # Calls that the server ran itself carry no id; those are told apart by their type.
             key = key or _NO_ID + CALLS[kind]
             known = waiting.get(key)
@@ -118,7 +117,7 @@ def call_id_of(item: JsonObject) -> str:
 def is_unnamed(item: JsonObject) -> bool:
     """A call without a name cannot be sent: no provider accepts it, and one poisons the whole history."""
     name = item.get("name")
-    return item["type"] in _NAMED and (not isinstance(name, str) or not name.strip())
+    return not (isinstance(name, str) and name and not name.isspace()) and item["type"] in _NAMED
 
 
 def _find_by_name(output: JsonObject, unanswered: Mapping[str, JsonObject], path: str) -> str:
