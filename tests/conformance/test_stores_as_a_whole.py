@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from every_store import every_store
 from isthmus.ports import Store

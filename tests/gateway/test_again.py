@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gateway.house import asking
 from isthmus.bridge.types.clients import CODEX, KNOWN_CLIENTS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from isthmus.bridge.types.clients import ANY_CLIENT, CODEX, SPECIFIED, SUMMARY_READERS
 from isthmus.errors import RequestRefused

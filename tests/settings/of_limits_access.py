@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from isthmus.bridge.parse import parse_request
 from isthmus.errors import IsthmusError, StoreUnavailable

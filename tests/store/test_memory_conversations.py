@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from isthmus.ports import StoredConversation, conversation_lease
 from isthmus.store.memory import MemoryStore

@@ -8,12 +8,12 @@ import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from flowing import DEEPSEEK, PLAIN, running_flow
 from isthmus.bridge.envelope import unseal

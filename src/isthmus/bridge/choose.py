@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import compress
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tokens import likely_tokens
@@ -47,7 +48,7 @@ def narrow(choice: Choice, open: Sequence[bool]) -> Choice:
     """The same among those of its targets that are open."""
     if all(open):
         return choice
-    return msgspec.structs.replace(
+    return replace(
         choice,
         targets=tuple(compress(choice.targets, open)),
         weights=tuple(compress(choice.weights, open)),
@@ -160,7 +161,7 @@ def _pass_over(target: Target, passed: Sequence[str]) -> Target:
     if target.choice is None or not passed:
         return target
     reason = f"{target.choice.reason}; {'; '.join(passed)}"
-    return replace(target, choice=msgspec.structs.replace(target.choice, reason=reason))
+    return replace(target, choice=replace(target.choice, reason=reason))
 
 
 def _misfits(plan: Plan) -> list[str]:

@@ -8,11 +8,11 @@ too long all the same. A provider that has a rule for one of these sees to it it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.doors.responses.echo import echo_request
@@ -88,8 +88,7 @@ def fit_request(
     return plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(msgspec.Struct, frozen=True):
     request: Request
     target: Target
     host: Host
@@ -121,7 +120,7 @@ class _Case:
         # What strict mode has to say concerns the answer: nothing is asked of a summary that it could not have.
         plan = self.plan(summary_request(self.request), decision=decision, strict=False)
         echo = echo_request(self.request, plan.compatibility)
-        return msgspec.structs.replace(plan, echo=echo, compaction=Compaction())
+        return replace(plan, echo=echo, compaction=Compaction())
 
     def compact(self, answer: Plan, decision: CompatibilityDecision) -> Plan:
         """The summary first; then the answer, which goes on from it. Without one the answer is asked for as it was."""
@@ -130,7 +129,7 @@ class _Case:
             return answer if summary is None else self._go_on(summary, decision)
 
         first = self.summarise(decision)
-        return msgspec.structs.replace(first, echo=answer.echo, contract=answer.contract, compaction=Compaction(then))
+        return replace(first, echo=answer.echo, contract=answer.contract, compaction=Compaction(then))
 
     def _go_on(self, summary: JsonObject, decision: CompatibilityDecision) -> Plan:
         """Behind the summary comes the last thing that the user said: it is what the model has to answer."""
@@ -140,7 +139,7 @@ class _Case:
         earlier = [item for item in said if item is not last]
         past = [*compacted(earlier, summary), *([] if any(item is last for item in items) else [last])]
         new = tuple([item if item is last else _GONE for item in items])
-        return self.plan(msgspec.structs.replace(self.request, items=new), past, decision)
+        return self.plan(replace(self.request, items=new), past, decision)
 
     def shorten(self, plan: Plan, window: int) -> Plan:
         """Without its oldest turns, as many as it takes by a figure that errs high; the newest one always stays."""
@@ -160,6 +159,6 @@ class _Case:
         left = [_GONE if index in gone else item for index, item in enumerate(items)]
         said = f"the {turns} oldest turn(s), {len(gone)} item(s), are left out"
         reason = f"{said}: `{plan.target.model}` reads {window} tokens"
-        shorter = msgspec.structs.replace(self.request, items=tuple(left[len(self.history) :]))
+        shorter = replace(self.request, items=tuple(left[len(self.history) :]))
         decision = CompatibilityDecision("truncation", "degraded", reason, "auto")
         return self.plan(shorter, left[: len(self.history)], decision)

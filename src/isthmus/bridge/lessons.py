@@ -11,10 +11,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.diagnostics import CompatibilityDecision

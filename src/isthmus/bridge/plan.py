@@ -7,12 +7,11 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from operator import methodcaller
 from typing import Any, Final, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge import diagnostics
 from isthmus.bridge.capabilities import Dialect, MessageRules, ProviderCapabilities, ReplyRules
@@ -62,7 +61,7 @@ def plan_request(
     def after_tools(progress: Progress) -> Plan:
         # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
         body = _go_on_with(asked.body, progress)
-        again = msgspec.structs.replace(asked, body=body, items=(*asked.items, *map(dict, progress.said)))
+        again = replace(asked, body=body, items=(*asked.items, *map(dict, progress.said)))
         following = plan_request(
             again,
             target,
@@ -74,7 +73,7 @@ def plan_request(
             client=client,
             progress=progress,
         )
-        return following if not host.strict else msgspec.structs.replace(following, leaks=None)
+        return following if not host.strict else replace(following, leaks=None)
 
     capabilities, stored = target.capabilities, len(history)
     items = (*history, *request.items) if history else request.items
@@ -163,7 +162,7 @@ def plan_request(
         reason = "`input` is missing or empty; send a text, or a list of items"
         raise RequestRefused(reason, code="missing_required_parameter", param="input")
     compatibility = CompatibilityPlan(decisions, compatibility.thinking)
-    return msgspec.structs.replace(plan, compatibility=compatibility, body=allowed)
+    return replace(plan, compatibility=compatibility, body=allowed)
 
 
 def _only_warms(body: CreateResponse, capabilities: ProviderCapabilities) -> bool:

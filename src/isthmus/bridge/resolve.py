@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from isthmus.errors import RequestRefused
 
@@ -19,8 +20,7 @@ MAX_MODEL: Final = 1_000
 """Characters of a model's name: it stands in every chunk of a chat stream, and in every line about the request."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRef:
+class ModelRef(msgspec.Struct, frozen=True):
     """Which provider serves which model, and the alias that led there."""
 
     provider: str

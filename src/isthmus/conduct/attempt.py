@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Lesson, Plan
 from isthmus.ports import Backend
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     plan: Plan
     turn: Turn
     backend: Backend

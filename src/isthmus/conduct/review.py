@@ -7,10 +7,9 @@ until it was looked at (`held.py`); where they were told as they came, the end c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.commands import Done, Send
@@ -41,7 +40,7 @@ async def before_plan(
     given = cast(JsonObject, {**request.body, "input": list(request.items)})
 
     def read(body: JsonObject) -> Request:
-        return msgspec.structs.replace(parse_request(body, limits), size=request.size)
+        return replace(parse_request(body, limits), size=request.size)
 
     body, decisions = await hooked.before_plan(given, read)
     return Review(hooked), request if body is None else read(body), (*noted, *decisions)
@@ -70,7 +69,7 @@ class Review:
     async def before_send(self, ways: Ways, command: Send, attempt: int) -> Send:
         body, decisions = await self._ask(ways.current.turn.plan.target, command.body, command.why, attempt)
         _tell(ways, decisions)
-        return command if body is None else msgspec.structs.replace(command, body=body)
+        return command if body is None else replace(command, body=body)
 
     async def foresee(self, plan: Plan) -> Plan:
         """What would be sent, by a plan that is only looked at."""
@@ -101,7 +100,7 @@ class Review:
                 if found is not None or decisions:
                     changed = _with_diagnostics(found or response, decisions)
                     _tell(ways, decisions, noted=False)
-        end = done if changed is None else msgspec.structs.replace(done.replaced(changed), failure=failure)
+        end = done if changed is None else replace(done.replaced(changed), failure=failure)
         if held is None:
             return end
         if changed is None or changed["output"] == response["output"]:
@@ -109,14 +108,14 @@ class Review:
         else:
             events = held.replace(replay_events(changed, specified=ways.current.plan.client.specified))
         turn.renumber(held.told)
-        return msgspec.structs.replace(end, events=events)
+        return replace(end, events=events)
 
 
 def with_decisions(plan: _P, decisions: tuple[CompatibilityDecision, ...], body: JsonObject | None = None) -> _P:
     """A plan, whatever it is for, with what was decided since."""
     made = plan.compatibility
     changed: dict[str, Any] = {"compatibility": CompatibilityPlan((*made.decisions, *decisions), made.thinking)}
-    return msgspec.structs.replace(plan, **changed if body is None else {**changed, "body": body})
+    return replace(plan, **changed if body is None else {**changed, "body": body})
 
 
 def _tell(ways: Ways, decisions: tuple[CompatibilityDecision, ...], *, noted: bool = True) -> None:

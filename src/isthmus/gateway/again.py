@@ -8,10 +8,10 @@ they must not be stored, and without them it would be another request.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request

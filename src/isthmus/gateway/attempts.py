@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.choose import tell_choice
@@ -37,8 +39,7 @@ HONOURED: Final = frozenset({"metadata", "store", "background", "previous_respon
 """Request parameters that the gateway takes care of itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(msgspec.Struct, frozen=True):
     settings: Settings
     caller: Caller
     request: Request

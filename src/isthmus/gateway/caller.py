@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from isthmus import ports
 from isthmus.bridge.types.clients import ANY_CLIENT, ClientProfile
 from isthmus.ports.keys import EVERYTHING, Grant
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     owner: str = ports.LOCAL
     """Whose responses these are: nobody sees another owner's."""
     key: str = ""

@@ -8,8 +8,9 @@ key is narrowed to some of the targets, only these take part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import compress
+
+from msgspec.structs import replace
 
 from isthmus.bridge.choose import Choice, Occasion, Option, estimate, name_of, narrow, order_options, pick
 from isthmus.bridge.parse import Request, conversation_of

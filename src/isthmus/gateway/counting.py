@@ -7,10 +7,9 @@ asks for a count wants to know whether it fits; that it does not is an answer, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.parse import Request
 from isthmus.bridge.types.plan import Target
@@ -25,10 +24,10 @@ def countable(request: Request, history: Sequence[JsonObject]) -> Request:
     tools and instructions are counted, too."""
     kept: Any = {name: value for name, value in request.body.items() if name not in _SHORTENS}
     items = request.items or (() if history else (_NOTHING,))
-    return msgspec.structs.replace(request, body=kept, items=items)
+    return replace(request, body=kept, items=items)
 
 
 def without_window(target: Target) -> Target:
     facts = target.capabilities
-    limits = msgspec.structs.replace(facts.limits, context=None)
-    return replace(target, capabilities=msgspec.structs.replace(facts, limits=limits))
+    limits = replace(facts.limits, context=None)
+    return replace(target, capabilities=replace(facts, limits=limits))

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.choose import Choice
 from isthmus.bridge.resolve import ANY_NAME, ModelRef, resolve_fallbacks, resolve_model, split_reference
@@ -79,8 +81,7 @@ class Served:
         return capabilities_for(self.provider, model)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A target that could answer a request."""
 
     target: Target

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.compact import TRIGGER, user_messages
@@ -242,7 +242,7 @@ class Gateway:
         history, request, _ = await self._making.past(caller, request)
         items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
         kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
-        asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
+        asked = replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
         return await self.create(caller, asked, strict=strict, noted=noted), user_messages(items)
 
     async def create_in_background(

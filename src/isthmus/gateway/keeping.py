@@ -7,10 +7,10 @@ that clients are told: another one where somebody else has ended the response, o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.parse import Request, conversation_of
@@ -34,8 +34,7 @@ _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """A request on its way to become a response."""
 
     request: Request

@@ -7,9 +7,10 @@ for it (a conversation's lock, a place among the users of this gateway) is given
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.parse import Request

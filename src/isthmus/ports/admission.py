@@ -8,8 +8,9 @@ what was used comes back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from isthmus.ports.keys import NO_BUDGET, NO_RATES, Budget, Rates
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.capabilities import Cost
 
 
-@dataclass(frozen=True, slots=True)
-class Payer:
+class Payer(msgspec.Struct, frozen=True):
     """Who asks, and so who pays."""
 
     owner: str
@@ -30,8 +30,7 @@ class Payer:
     budget: Budget = NO_BUDGET
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What is about to be asked of a model."""
 
     name: str
@@ -46,8 +45,7 @@ class Wanted:
     streams: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """What was used of one model, all askings together."""
 
     provider: str

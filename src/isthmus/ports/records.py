@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import msgspec
+
 LOCAL: Final = "local"
 """The owner where nobody tells owners apart."""
 
@@ -17,8 +19,7 @@ EXPIRED_AT_ONCE: Final = 64
 """Turns a chain may have before it is refused: a guard against accidents, not a limit on conversations."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
+class StoredResponse(msgspec.Struct, frozen=True):
     """One turn: the Response object as it was sent, and what was *new* in its input (never the history)."""
 
     id: str

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+import msgspec
+
 NANO: Final = 1_000_000_000
 USES_AT_ONCE: Final = 10_000
 SETTLED_KEPT: Final = 86_400.0
@@ -20,8 +22,7 @@ Row = tuple[str, str, str, str, str, str]
 """One value for each of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(msgspec.Struct, frozen=True):
     """What one run used of one model; also a sum of such for one day."""
 
     day: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Literal
 
+from msgspec.structs import replace
 from starlette.types import Scope
 
 from isthmus.access.book import Book

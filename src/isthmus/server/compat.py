@@ -6,9 +6,9 @@ reads: it knows OpenAI's spelling only, whatever others want.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.types import Scope
 
 from isthmus.bridge.types.clients import ANY_CLIENT, CLAUDE_CODE, CODEX, SPECIFIED

@@ -11,10 +11,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import Receive
 from websockets.frames import CloseCode
 
@@ -158,7 +158,7 @@ class Session:
         try:
             room.enter_context(self._room.take(asked.size))
         except IsthmusError as error:
-            asked = msgspec.structs.replace(asked, request=None, failure=error)
+            asked = replace(asked, request=None, failure=error)
         lane.waiting.append(Waiting(asked, room))
         if lane.task is None:
             lane.task = asyncio.create_task(self._work(lane), name=f"lane {lane.name}")

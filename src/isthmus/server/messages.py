@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.assemble.output import extension_of
@@ -125,7 +125,7 @@ class MessagesApi:
         asked = await self._gateway.read(body_of(scope), reader)
         name = self._gateway.directory.unprefixed(asked.request.body.get("model") or "", PREFIX)
         body: CreateResponse = {**asked.request.body, "model": name}
-        return replace(asked, request=msgspec.structs.replace(asked.request, body=body))
+        return replace(asked, request=replace(asked.request, body=body))
 
     async def _create(self, scope: Scope, asked: MessagesRequest, again: Asked) -> Run:
         noted = (*asked.decisions, *again.noted)

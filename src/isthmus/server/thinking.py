@@ -8,9 +8,9 @@ and Codex, which does, is left alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.types import Scope
 
 from isthmus.bridge.types.clients import CODEX

@@ -3,8 +3,10 @@ that hold both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from isthmus.ports import UNFINISHED, EventBatch, StoredResponse
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, Piece, join

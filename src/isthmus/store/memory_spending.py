@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from isthmus.ports.spending import COLUMNS, SETTLED_KEPT, USES_AT_ONCE, Column, Hold, Refusal, Row, Use, sum_up
 

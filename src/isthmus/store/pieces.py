@@ -9,10 +9,10 @@ pasted, never re-encoded: a compact Response comes back byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.ports import UNFINISHED, StoredResponse
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.output import Frame, Output, usage_object
 from isthmus.bridge.deltas import Usage
@@ -48,7 +46,7 @@ def test_a_response_that_has_not_begun_is_a_whole_object() -> None:
 def test_an_alias_is_told_only_where_there_is_one() -> None:
     for alias in (None, "fast"):
         plan = plan_for()
-        frame = Frame(msgspec.structs.replace(plan, target=replace(plan.target, alias=alias)), "resp_1", 1)
+        frame = Frame(replace(plan, target=replace(plan.target, alias=alias)), "resp_1", 1)
         finished = frame.finished(frame.response("in_progress"), ())
         assert finished["isthmus"].get("alias") == alias
         assert ("alias" in finished["isthmus"]) is (alias is not None)

@@ -33,7 +33,7 @@ def test_items_that_are_put_in_at_once_all_have_a_place_of_their_own(asked: Aske
 
 
 def test_of_two_turns_from_one_place_one_is_said(asked: Asked) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     async def ask(one: PostgresStore, two: PostgresStore) -> None:
         await one.start_conversation(StoredConversation("c", 1.0))
@@ -49,7 +49,7 @@ def test_of_two_turns_from_one_place_one_is_said(asked: Asked) -> None:
 
 
 def test_an_id_that_was_said_already_gets_another_name(asked: Asked, connection: Connection) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     async def ask(store: PostgresStore) -> None:
         await store.start_conversation(StoredConversation("c", 1.0), [message("hi", "mine")])

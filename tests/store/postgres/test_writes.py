@@ -64,13 +64,13 @@ def test_events_of_two_writers_never_leave_a_gap(asked: Asked) -> None:
 def test_words_that_postgres_cannot_hold_are_replaced() -> None:
     record = turn("r")
     assert as_stored(record) is record
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     assert as_stored(replace(record, model="a\0b")).model == "a\ufffdb"
 
 
 def test_a_model_with_such_a_name_is_saved_and_read(asked: Asked) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     async def ask(store: PostgresStore) -> None:
         assert await store.save(replace(turn("r"), model="a\0b"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from isthmus.errors import RequestRefused
 from isthmus.ports import StoredConversation

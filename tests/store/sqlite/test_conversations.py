@@ -8,11 +8,11 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from isthmus.errors import StoreDamaged
 from isthmus.ports import StoredConversation, StoredResponse

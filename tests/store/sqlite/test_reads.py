@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from every_store import Clock
 from isthmus.errors import RequestRefused

@@ -6,12 +6,13 @@ grows by a line when another one turns out to show nothing but summaries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class ClientProfile:
+
+class ClientProfile(msgspec.Struct, frozen=True):
     """What a client is known to need beyond its protocol: a door recognises it, the assembler carries it out."""
 
     name: str = ""

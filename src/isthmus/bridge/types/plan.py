@@ -19,8 +19,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     """What surrounds the bridge: the planner is told, it never guesses. A gateway with a store honours `metadata`,
     `store`, `previous_response_id` and so on by itself; a bare library call honours none of them."""
 
@@ -98,8 +97,7 @@ class Chosen(msgspec.Struct, frozen=True):
     """Whether it was taken although it is left alone just now: so are all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     provider: str
     model: str
     capabilities: ProviderCapabilities

@@ -6,7 +6,8 @@ A save asks all its questions at once, then sends all its changes with the end o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from isthmus.ports import EventBatch, StoredResponse
 from isthmus.store.packing import digest_events, pack_list

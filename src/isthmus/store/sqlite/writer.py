@@ -18,9 +18,10 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
+
+import msgspec
 
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
@@ -39,8 +40,7 @@ _NOT_OPEN: Final = Trouble("it is not open", "it is tried again in a moment")
 log = logging.getLogger("isthmus.store")
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(msgspec.Struct, eq=False):
     operation: Operation[Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop

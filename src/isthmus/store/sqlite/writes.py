@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, StoredResponse, StoredWord

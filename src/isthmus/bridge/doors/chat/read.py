@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import msgspec
@@ -21,8 +20,7 @@ from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.json import JsonObject, without_nulls
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(msgspec.Struct, frozen=True):
     request: Request
     include_usage: bool
     legacy_functions: bool

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -59,8 +58,7 @@ _PATHS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesRequest:
+class MessagesRequest(msgspec.Struct, frozen=True):
     request: Request
     decisions: tuple[CompatibilityDecision, ...]
     model: str
