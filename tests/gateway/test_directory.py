@@ -11,6 +11,7 @@ from isthmus.errors import RequestRefused
 from isthmus.gateway.directory import Candidate, Directory, Served
 from isthmus.providers import load_provider
 from isthmus.providers.catalog import KnownModel, known_models
+from isthmus.providers.word.told import Told, Word
 
 PLAIN = load_provider("openai-compatible")
 DEEPSEEK = load_provider("deepseek")
@@ -53,6 +54,31 @@ def test_a_name_that_leads_nowhere_is_refused(name: str, code: str) -> None:
     with pytest.raises(RequestRefused) as refused:
         DIRECTORY.find(name)
     assert (refused.value.code, refused.value.param) == (code, "model")
+
+
+def test_a_name_is_looked_up_once_until_its_server_says_something_else_or_another_takes_its_place() -> None:
+    each = served("one")
+    providers = {"one": each}
+    directory = Directory(providers, default="one/m")
+    before = directory.find("one/m")
+    assert directory.find("one/m") is before
+
+    each.hear(Told(words={"m": Word(context=777)}))
+    heard = directory.find("one/m")
+    assert heard.target.capabilities.limits.context == 777 != before.target.capabilities.limits.context
+
+    providers["one"] = other = served("one")
+    assert directory.find("one/m").served is other
+    del providers["one"]
+    with pytest.raises(RequestRefused):
+        directory.find("one/m")
+
+
+def test_names_that_clients_make_up_do_not_pile_up() -> None:
+    directory = Directory({"one": served("one")}, default="one/m")
+    for number in range(1000):
+        assert directory.find(f"one/{number}").target.model == str(number)
+    assert len(directory._found) <= 256
 
 
 def names(candidates: Sequence[Candidate]) -> list[str]:

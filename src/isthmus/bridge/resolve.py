@@ -78,8 +78,9 @@ def resolve_fallbacks(
 
 def split_reference(text: str) -> tuple[str, str] | None:
     """`provider/model` → both sides, or `None` when there is no slash or a side is empty."""
-    provider, slash, model = (part.strip() for part in text.partition("/"))
-    return (provider, model) if slash and provider and model else None
+    provider, _, model = text.partition("/")
+    provider, model = provider.strip(), model.strip()
+    return (provider, model) if provider and model else None
 
 
 def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.7) -> str | None:

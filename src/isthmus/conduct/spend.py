@@ -59,9 +59,8 @@ class Spend:
         if usage is None:
             given, made = count_input(turn.plan, body), -(-len(turn.said) // _PER_TOKEN)
             usage = Usage(given, made, given + made, estimated=True)
-        self.sent(target)
         key = (target.provider, target.model)
-        spent = self._by[key]
+        spent = self._by.get(key) or Spent(*key, target.capabilities.cost)
         self._by[key] = Spent(  # not `replace`, which takes ten times as long
             *key,
             spent.cost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
 from isthmus.providers.dialects import capabilities_for
 from isthmus.providers.word.told import Told
+
+_REMEMBERED: Final = 256
+"""How many names are remembered with what they led to: clients choose them, and each is short (`MAX_MODEL`)."""
 
 
 class Asking(Protocol):
@@ -100,12 +103,25 @@ class Directory:
     """Names that stand for several targets."""
     unserved: Callable[[str], str] = lambda _: ""
     """What to do to be served by a provider that is known and not configured."""
+    _found: dict[str | None, tuple[Candidate, Provider]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    """What names led to, with the facts of that time: the same few are asked for all the time."""
 
     def find(self, name: str | None) -> Candidate:
         """The model that a request asks for, of a choice its first one; an unknown one is refused with what to write
         instead."""
+        known = self._found.get(name)
+        if known is not None:
+            candidate, facts = known
+            if candidate.served.provider is facts and self.served.get(candidate.target.provider) is candidate.served:
+                return candidate  # its server was not heard since
         names = self._names() if self.choices else self.aliases
-        return self._candidate(resolve_model(name, names, self.default, self.served, self.unserved))
+        candidate = self._candidate(resolve_model(name, names, self.default, self.served, self.unserved))
+        if len(self._found) >= _REMEMBERED:
+            self._found.clear()
+        self._found[name] = candidate, candidate.served.provider
+        return candidate
 
     def choice_of(self, name: str | None) -> str | None:
         """The choice that a name means, by itself or through an alias."""

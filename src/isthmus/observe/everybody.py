@@ -31,13 +31,10 @@ class Everybody:
         self._blamed: set[str] = set()
 
     def tell(self, fact: Fact) -> None:
-        kind = type(fact)
-        rest = iter(self._hearing[kind] if kind in self._hearing else self._who_hears(kind))
-        while True:
+        hearing = self._hearing.get(type(fact))
+        for hear in self._who_hears(type(fact)) if hearing is None else hearing:
             try:
-                for hear in rest:
-                    hear(fact)
-                return
+                hear(fact)
             except Exception as error:  # whoever watches must not break what is watched, nor keep others from it
                 self._blame(hear, error)
 

@@ -7,36 +7,51 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from isthmus.log import tell
 from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
 
 log = logging.getLogger("isthmus.run")
 
-_TOLD: Final = frozenset({Ended, AttemptFailed, Sent, FirstToken})
-
 
 class LogObserver:
+    def __init__(self) -> None:
+        self._hear: dict[type[Any], Callable[[Any], None]] = {
+            Ended: self._ended,
+            AttemptFailed: self._failed,
+            Sent: self._sent,
+            FirstToken: self._heard,
+        }
+        """Most facts are no news."""
+
     def ear(self, kind: type[Any]) -> Callable[[Any], None] | None:
-        return self.tell if kind in _TOLD else None  # most facts are no news
+        return self._hear.get(kind)
 
     def tell(self, fact: Fact) -> None:
-        if isinstance(fact, Ended):
-            if fact.background:
-                failed = fact.outcome in ("failed", "refused")
-                facts = {"caller": fact.owner, "ms": round(fact.seconds * 1000, 1), **run_facts(fact)}
-                tell(log, "warning" if failed else "info", "background.done", **facts)
-        elif isinstance(fact, AttemptFailed):
+        hear = self._hear.get(type(fact))
+        if hear is not None:
+            hear(fact)
+
+    def _ended(self, fact: Ended) -> None:
+        if fact.background:
+            failed = fact.outcome in ("failed", "refused")
+            facts = {"caller": fact.owner, "ms": round(fact.seconds * 1000, 1), **run_facts(fact)}
+            tell(log, "warning" if failed else "info", "background.done", **facts)
+
+    def _failed(self, fact: AttemptFailed) -> None:
+        told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
+        failure = fact.failure
+        tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
+
+    def _sent(self, fact: Sent) -> None:
+        if log.isEnabledFor(logging.DEBUG):
             told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
-            failure = fact.failure
-            tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
-        elif log.isEnabledFor(logging.DEBUG):
-            if isinstance(fact, Sent):
-                told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
-                tell(log, "debug", "attempt.sent", id=fact.id, **told, key=fact.key or None)
-            elif isinstance(fact, FirstToken):
-                tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
+            tell(log, "debug", "attempt.sent", id=fact.id, **told, key=fact.key or None)
+
+    def _heard(self, fact: FirstToken) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 
 
 def run_facts(ended: Ended) -> dict[str, Any]:

@@ -86,8 +86,9 @@ class Refusal:
 def sum_up(sums: dict[Row, Use], uses: Iterable[Use]) -> None:
     """Add these to the sums."""
     for use in uses:
-        known = sums.get(use.row)
-        sums[use.row] = use if known is None else known.plus(use)
+        row = use.row
+        known = sums.get(row)
+        sums[row] = use if known is None else known.plus(use)
 
 
 class Spending(Protocol):

@@ -61,7 +61,8 @@ def raw_headers(headers: Mapping[str, str]) -> RawHeaders:
 
 def header(scope: Scope, name: bytes) -> str:
     """The first of that name: a request is asked for a dozen of them, and its list is gone through once."""
-    value = headers_of(scope).get(name)
+    index = scope.get(HEADERS)
+    value = (headers_of(scope) if index is None else index).get(name)
     return "" if value is None else str(value, "latin-1")
 
 

@@ -56,15 +56,16 @@ class ResponsesApi:
                 await self._make(scope, request, asked, receive, send)
 
     async def _make(self, scope: Scope, request: Request, asked: Asked, receive: Receive, send: Send) -> None:
-        strict = asks_strict(scope)
-        if caller_of(scope).client is CODEX:
+        strict, exchange = asks_strict(scope), exchange_of(scope)
+        caller = exchange.caller
+        if caller.client is CODEX:
             TURN.set(TurnState(read_state(header(scope, TURN_STATE.encode()))))
-        run = await self._gateway.create(caller_of(scope), request, strict=strict, noted=asked.noted)
+        run = await self._gateway.create(caller, request, strict=strict, noted=asked.noted)
         await asked.makes(run.id)
-        exchange_of(scope).run = run
+        exchange.run = run
         tell_run(run)
         if request.body.get("background"):
-            response = await self._gateway.create_in_background(caller_of(scope), run, request, strict=strict)
+            response = await self._gateway.create_in_background(caller, run, request, strict=strict)
             await self._tell_background(scope, request, run, response, receive, send)
         elif request.body.get("stream"):
             told = SseSink(receive, send, encode_events, self._gateway.aside, leaving_of(scope))

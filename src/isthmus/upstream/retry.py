@@ -89,7 +89,7 @@ class RetryingBackend:
         inner = cast(Drawer, self._inner)
         return await self._again(plan.target.provider, lambda: inner.draw(plan, tell, trail, behalf), trail)
 
-    async def open(self, plan: Plan, body: JsonObject, trail: list[Again], behalf: Behalf = OURS) -> _Opened:
+    def open(self, plan: Plan, body: JsonObject, trail: list[Again], behalf: Behalf = OURS) -> Awaitable[_Opened]:
         """The first attempt that is accepted: what it answers, and what ends it."""
 
         async def attempt() -> _Opened:
@@ -99,7 +99,7 @@ class RetryingBackend:
             finally:
                 trail.extend(trail_of(sending))
 
-        return await self._again(plan.target.provider, attempt, trail)
+        return self._again(plan.target.provider, attempt, trail)
 
     async def _again(self, provider: str, once: Callable[[], Awaitable[_T]], trail: list[Again]) -> _T:
         attempt, bridged = 0, False

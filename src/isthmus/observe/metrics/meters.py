@@ -47,9 +47,9 @@ class Histogram:
         self.values: dict[Labels, list[float]] = {}
 
     def note(self, value: float, labels: Labels = ()) -> None:
-        if labels not in self.values:
-            self.values[labels] = [0.0] * (len(self._bounds) + 2)
-        found = self.values[labels]
+        found = self.values.get(labels)
+        if found is None:
+            found = self.values[labels] = [0.0] * (len(self._bounds) + 2)
         found[bisect_left(self._bounds, value)] += 1
         found[-1] += value
 

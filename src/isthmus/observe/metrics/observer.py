@@ -6,7 +6,6 @@ it was sent, how long the upstream took) is kept here and bounded; nothing of wh
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
@@ -103,8 +102,9 @@ class MetricsObserver:
 
     def _planned(self, fact: Planned) -> None:
         plan = fact.plan  # that of embeddings tells only what it changed
-        for action, count in Counter(map(_action, getattr(plan, "decisions", None) or plan.diagnostics)).items():
-            self._decisions.add((action,), count)
+        actions = [*map(_action, getattr(plan, "decisions", None) or plan.diagnostics)]
+        for action in dict.fromkeys(actions):
+            self._decisions.add((action,), actions.count(action))
         # Whatever is made again after a crash has no request, and was asked for in the background.
         run = _Run(self._doors.get(fact.request, DOORS["responses"]))
         run.own = (fact.parse_seconds or 0.0) + fact.plan_seconds
@@ -113,8 +113,8 @@ class MetricsObserver:
         _keep(self._runs, fact.id, run)
 
     def _sent(self, fact: Sent) -> None:
-        target = (fact.provider, self._models.label(fact.provider, fact.model))
-        self._attempts.add(target)
+        labels = (fact.provider, self._models.label(fact.provider, fact.model))
+        self._attempts.add(labels)
         run = self._runs.get(fact.id)
         if run is None:
             return
@@ -122,7 +122,7 @@ class MetricsObserver:
         if fact.why == "anew" and asked != run.target:
             self._fallbacks.add((run.target[0],))
         run.pause(now)
-        run.target, run.sent_at = asked, now
+        run.target, run.labels, run.sent_at = asked, labels, now
 
     def _retried(self, fact: Retried) -> None:
         self._retries.add((fact.provider, "elsewhere" if fact.elsewhere else "again"))
@@ -145,7 +145,10 @@ class MetricsObserver:
     def _ended(self, fact: Ended) -> None:
         run = self._runs.pop(fact.id, None)
         door = OTHER if run is None else run.door
-        target = (fact.provider, self._models.label(fact.provider, fact.model))
+        if run is not None and run.target == (fact.provider, fact.model):
+            target = run.labels
+        else:
+            target = (fact.provider, self._models.label(fact.provider, fact.model))
         self._requests.add((door, *target, fact.outcome if fact.outcome in OUTCOMES else OTHER))
         before = 0.0 if run is None else run.own
         self._durations.note(before + fact.seconds, (door, *target))
@@ -184,7 +187,7 @@ class MetricsObserver:
 class _Run:
     """What is known of a run until its end."""
 
-    __slots__ = ("background", "door", "own", "sent_at", "streams", "target", "upstream")
+    __slots__ = ("background", "door", "labels", "own", "sent_at", "streams", "target", "upstream")
 
     def __init__(self, door: str) -> None:
         self.door = door
@@ -194,7 +197,8 @@ class _Run:
         """Seconds from sending to an upstream's last word, all attempts together."""
         self.sent_at: float | None = None
         self.background = self.streams = False
-        self.target = ("", "")
+        self.target = self.labels = ("", "")
+        """Whom it was sent to, and how that is called here."""
 
     def pause(self, now: float) -> None:
         """The upstream has spoken its last word for now."""

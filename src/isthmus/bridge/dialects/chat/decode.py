@@ -238,8 +238,10 @@ class ChatDecoder(JsonDecoder):
             out.append(read_error(error, self._scrub))
 
     def _tail(self, chunk: JsonObject, choice: Any, reason: Any, out: list[Delta]) -> None:
-        places = (chunk, chunk.get("x_groq"), choice)  # where vendors put the usage
-        given = next((place["usage"] for place in places if isinstance(place, dict) and place.get("usage")), None)
+        given = chunk.get("usage")
+        if not given:
+            places = (chunk.get("x_groq"), choice)  # where some vendors put it
+            given = next((place["usage"] for place in places if isinstance(place, dict) and place.get("usage")), None)
         usage = read_usage(given, self._rules)
         if usage is not None:
             out.append(deltas.Used(usage))
@@ -255,9 +257,11 @@ class ChatDecoder(JsonDecoder):
         return self._rules.finish_reasons.get(given, given) if isinstance(given, str) and given else None
 
     def _stop(self, choice: JsonObject, reason: str) -> str | None:
-        told = (choice.get(field) for field in self._rules.stop_fields)
-        unnamed = deltas.SOME_STOP if reason == deltas.SOME_STOP else None
-        return next((one for one in told if isinstance(one, str) and one), unnamed)
+        for field in self._rules.stop_fields:
+            told = choice.get(field)
+            if told and isinstance(told, str):
+                return told
+        return deltas.SOME_STOP if reason == deltas.SOME_STOP else None
 
     def _end_text(self, out: list[Delta]) -> None:
         if self._tags is not None:
