@@ -16,13 +16,14 @@ from isthmus.protocol.items import MessageItem, ReasoningItem
 from isthmus.protocol.response import FinishedResponse
 
 _AT_THE_END: Final = ("output_text", "isthmus", "tool_usage")
+_NOT_YET: Final = dict.fromkeys(("completed_at", "error", "usage", "incomplete_details"))
 
 
 def replay_events(response: FinishedResponse, *, specified: bool = False) -> list[Event]:
     output = Output(response["id"], specified=specified)
-    begun: Any = {name: value for name, value in response.items() if name not in _AT_THE_END}
-    begun |= {"status": "in_progress", "output": [], "completed_at": None, "error": None, "usage": None}
-    begun["incomplete_details"] = None
+    begun: Any = {**response, "status": "in_progress", "output": [], **_NOT_YET}
+    for name in _AT_THE_END:
+        begun.pop(name, None)
     output.tell("response.created", begun)
     output.tell("response.in_progress", begun)
     for item in response["output"]:

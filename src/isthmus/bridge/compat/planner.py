@@ -86,8 +86,9 @@ def plan_bridge_compatibility(
         gives_way=why_thinking_gives_way(survey, capabilities.reasoning, thinking_stops),
     )
     planner = _Planner(request, body, capabilities, host, reasoning, survey, history)
-    allow = capabilities.allow
-    return CompatibilityPlan(tuple([hold_back(one, allow) for one in planner.decide()]), reasoning.thinking)
+    decisions, allow = planner.decide(), capabilities.allow
+    told = decisions if allow is None else [hold_back(one, allow) for one in decisions]
+    return CompatibilityPlan(tuple(told), reasoning.thinking)
 
 
 class _Planner(NamedTuple):
