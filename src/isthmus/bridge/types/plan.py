@@ -58,8 +58,7 @@ class Lesson:
 Mode = Literal["none", "native", "json_object", "prompt"]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputContract:
+class OutputContract(msgspec.Struct, frozen=True):
     """What was promised about the answer's text: made by `contract/planner`, read to the end."""
 
     requested: str = "text"
