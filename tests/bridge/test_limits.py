@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from doubling import LINEAR, growth
 from isthmus.bridge.doors.chat.read import receive_chat_request
-from isthmus.bridge.limits import DEFAULT_LIMITS, OWN_LIMITS, RequestLimits, check_input, is_heavy
+from isthmus.bridge.limits import (
+    DEFAULT_LIMITS,
+    OWN_LIMITS,
+    RequestLimits,
+    check_body,
+    check_input,
+    few_values,
+    is_heavy,
+)
 from isthmus.bridge.parse import decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import _count_outside, count_values
@@ -138,6 +146,25 @@ def test_the_count_is_never_below_what_a_text_holds(value: Any) -> None:
     held = _count(value)
     assert count_values(raw, 10**9) >= held
     assert held <= count_values(raw, held - 1) <= 2 * held, "and where it matters, each counts at most twice"
+
+
+_INNER = st.recursive(st.none() | st.text('a,[{"\\'), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+_FIELDS = st.sampled_from(["input", "tools", "tool_choice", "messages", "odd", "q"])
+
+
+@given(st.dictionaries(_FIELDS, _INNER), st.lists(st.integers(0, 12), min_size=6, max_size=6))
+def test_a_text_of_few_values_meets_no_limit(body: dict[str, Any], most: list[int]) -> None:
+    limits = RequestLimits(*most)
+    few = few_values(msgspec.json.encode(body), limits)
+    assert not few or check_body(body, limits) <= few
+
+
+def test_few_are_counted_in_the_text_and_many_one_by_one() -> None:
+    assert few_values(b'{"model":"m","input":"a, [b"}', DEFAULT_LIMITS) == 5
+    assert parse_request(b'{"model":"m","input":"x"}').values == 3
+    assert few_values(b'{"input":"' + b"," * 100 + b'"}', DEFAULT_LIMITS) == 0, "deeper than that it might be"
+    assert few_values(b'{"input":"' + b"x" * 70_000 + b'"}', DEFAULT_LIMITS) == 0
+    assert few_values({"input": "x"}, DEFAULT_LIMITS) == few_values("{}", DEFAULT_LIMITS) == 0
 
 
 @given(st.text('a,[{"\\', max_size=30), st.integers(1, 8))

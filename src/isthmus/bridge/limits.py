@@ -8,6 +8,7 @@ what bounds the time that one request can take from all others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain, compress, repeat
 from operator import methodcaller
 from typing import Any, Final, TypeVar
@@ -16,7 +17,7 @@ import msgspec
 
 from isthmus.bridge.toolset import Toolset, Weight
 from isthmus.errors import REQUEST_TOO_LARGE, RequestRefused
-from isthmus.protocol.json import JsonObject, count_values
+from isthmus.protocol.json import JsonObject, count_marks, count_values
 
 SMALL: Final = 65_536
 """Bytes of a text that need not be counted: the values that they may hold are read in a few milliseconds."""
@@ -79,6 +80,21 @@ def check_text(raw: bytes | bytearray, limits: RequestLimits) -> None:
     """Before it is decoded: thirteen million empty lists are 40 MB, and six seconds."""
     if len(raw) > SMALL:
         _refuse_above(count_values(raw, limits.max_values), "max_values", limits, "holds more than {} values")
+
+
+def few_values(raw: object, limits: RequestLimits) -> int:
+    """How many values a text holds at most, where these are so few that no limit of `check_body` can be met by them,
+    however they are arranged; else 0. Most requests are of that kind."""
+    if not isinstance(raw, bytes | bytearray) or len(raw) > SMALL:
+        return 0
+    most = 1 + count_marks(raw)
+    return most if most <= _least(limits) else 0
+
+
+@lru_cache(64)
+def _least(limits: RequestLimits) -> int:
+    counts = (limits.max_values, limits.max_depth, limits.max_fields)
+    return min(*counts, limits.max_items, limits.max_parts, limits.max_tools)
 
 
 def too_wide(limits: RequestLimits) -> RequestRefused:

@@ -19,6 +19,7 @@ from isthmus.bridge.limits import (
     RequestLimits,
     check_body,
     check_text,
+    few_values,
     is_heavy,
     too_wide,
     weigh_tools,
@@ -45,8 +46,11 @@ class Request(msgspec.Struct, frozen=True):
         return is_heavy(self.size, self.values)
 
 
-def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> Request:
-    """Check a Responses request; `raw` may be bytes from the wire or an object already decoded."""
+def parse_request(
+    raw: bytes | bytearray | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS, few: int = 0
+) -> Request:
+    """Check a Responses request; `raw` may be bytes from the wire or an object already decoded. `few`: how many values
+    it was made of, where these are `few_values`."""
     body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         wanted = 'the request body must be a JSON object; send `{"model": …, "input": …}`'
@@ -55,7 +59,7 @@ def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimi
     toolset = find_toolset(body.get("tools"), as_text=size > 0) if size <= HEAVY_TEXT else None
     if toolset is not None:
         body = {**body, "tools": toolset}
-    values = check_body(body, limits)
+    values = few or few_values(raw, limits) or check_body(body, limits)
     _check(body, CreateResponse, "")
     checked = cast(CreateResponse, body)
     given = checked.get("input")

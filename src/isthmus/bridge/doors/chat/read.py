@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from isthmus.bridge.doors.chat.read_messages import missing, translate_messages
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, few_values
 from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.chat import CreateChatCompletion
@@ -53,8 +53,10 @@ def receive_chat_request(
     body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
+    few = few_values(raw, limits)
     try:  # before anything is translated
-        check_body({**body, "input": body.get("messages")}, limits)
+        if not few:
+            check_body({**body, "input": body.get("messages")}, limits)
     except RequestRefused as error:
         raise reword(error, lambda path: _PATHS.get(path, path)) from error
     chat = _checked(body)
@@ -80,7 +82,7 @@ def receive_chat_request(
         return tool + rest if rest in ("", ".type") else fields + rest
 
     try:
-        request = parse_request(translated, limits)
+        request = parse_request(translated, limits, few)
     except RequestRefused as error:  # the common parser speaks of `input`; the caller wrote `messages`
         raise reword(error, path) from error
     if not isinstance(raw, dict):

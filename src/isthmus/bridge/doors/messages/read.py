@@ -19,7 +19,7 @@ from isthmus.bridge.doors.messages import VERSION
 from isthmus.bridge.doors.messages.read_options import SESSION, TRANSLATED, OptionReader
 from isthmus.bridge.doors.messages.read_tools import ToolReader
 from isthmus.bridge.doors.messages.read_turns import Origin, TurnReader
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, few_values
 from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
@@ -80,8 +80,10 @@ def receive_messages_request(
     body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
+    few = few_values(raw, limits)
     try:  # before anything is translated
-        check_body({**body, "input": body.get("messages")}, limits)
+        if not few:
+            check_body({**body, "input": body.get("messages")}, limits)
     except RequestRefused as error:
         raise reword(error, lambda path: _PATHS.get(path, path)) from error
     asked, told = _checked(body, counting), headers or {}
@@ -108,7 +110,7 @@ def receive_messages_request(
         translated["max_output_tokens"] = body["max_tokens"]
     path = _paths(turns.origins, tools.paths, options.paths)
     try:
-        request = parse_request(translated, limits)
+        request = parse_request(translated, limits, few)
     except RequestRefused as error:  # the common parser speaks of `input`; the caller wrote `messages`
         raise reword(error, path) from error
     if not isinstance(raw, dict):
