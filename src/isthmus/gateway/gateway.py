@@ -17,7 +17,7 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
-from isthmus.bridge.tools.credentials import showable_item
+from isthmus.bridge.tools.credentials import showable_items
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
@@ -254,7 +254,7 @@ class Gateway:
         record = StoredResponse(
             id=run.id,
             response=_encode(response),
-            input=tuple(_encode(showable_item(item)) for item in request.items),
+            input=tuple(map(_encode, showable_items(request.items))),
             previous_response_id=request.body.get("previous_response_id"),
             created_at=response["created_at"],
             status="queued",

@@ -8,6 +8,7 @@ against the same limits as what it brings, before any of it is decoded: one item
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.large import LARGE, decode_large
 
 _decode: Final = msgspec.json.Decoder().decode
+_type_of: Final = itemgetter("type")
 _REFERENCE: Final = "item_reference"
 
 
@@ -120,9 +122,9 @@ async def load_named(
     store: Store, items: Sequence[JsonObject], owner: str, where: str, limits: RequestLimits
 ) -> Mapping[str, bytes]:
     """What each `item_reference` among these names; they stand in the field `where`."""
-    wanted = [(index, item["id"]) for index, item in enumerate(items) if item["type"] == _REFERENCE]
-    if not wanted:
+    if _REFERENCE not in map(_type_of, items):
         return {}
+    wanted = [(index, item["id"]) for index, item in enumerate(items) if item["type"] == _REFERENCE]
     found = await store.items([*dict.fromkeys(id for _, id in wanted)], owner=owner, max_bytes=limits.max_input)
     check_stored(sum(map(len, found.values())), limits)  # before what is missing: more than that was not read
     for index, id in wanted:

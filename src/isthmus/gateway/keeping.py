@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.parse import Request, conversation_of
-from isthmus.bridge.tools.credentials import showable_item
+from isthmus.bridge.tools.credentials import showable_items
 from isthmus.bridge.turn import Done
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.around import Save
@@ -78,7 +78,7 @@ class Keeping:
             if done.response["status"] in APPENDING:
 
                 def write() -> Items:
-                    said = [*taken.history, *map(showable_item, request.items)]
+                    said = [*taken.history, *showable_items(request.items)]
                     made = [(_encode(item), True) for item in done.response["output"]]
                     return (*((_encode(item), False) for item in said), *made)
 
@@ -92,7 +92,7 @@ class Keeping:
 
         def items() -> tuple[bytes, ...]:
             encode = encode_large if request.size > LARGE else _encode
-            return tuple([encode(showable_item(item)) for item in request.items])
+            return tuple(map(encode, showable_items(request.items)))
 
         # A large one is not kept in two shapes for as long as the model takes.
         inputs = items() if not request.heavy else ()

@@ -9,7 +9,15 @@ import pytest
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.parse import parse_request
-from isthmus.bridge.tools.credentials import is_stripped, showable_body, showable_item, showable_tool, tool_secrets
+from isthmus.bridge.tools.credentials import (
+    is_stripped,
+    showable_body,
+    showable_item,
+    showable_items,
+    showable_tool,
+    tool_secrets,
+)
+from isthmus.bridge.toolset import Toolset
 
 Json = dict[str, Any]
 
@@ -102,3 +110,23 @@ def test_a_tool_that_was_shown_is_known_again() -> None:
     for fields in ({"authorization": "x"}, {"headers": {"A": "x"}}, {"server_url": "https://a.example/x"}):
         assert not is_stripped(server(**fields))
         assert is_stripped(showable_tool(server(**fields)))
+
+
+def test_items_that_bring_no_tools_are_given_back_and_others_lose_their_secrets() -> None:
+    plain = ({"type": "message", "role": "user", "content": "hush"},)
+    assert showable_items(plain) is plain
+    carrier = {"type": "additional_tools", "tools": [server(authorization="hush")]}
+    shown = showable_items((*plain, carrier))
+    assert shown[0] is plain[0]
+    assert "hush" not in repr(shown[1])
+
+
+def test_tools_that_remember_are_looked_through_once_and_keep_their_secrets_for_whoever_needs_them() -> None:
+    tools = Toolset([server(authorization="hush"), {"type": "function", "name": "f"}])
+    first, second = (showable_body({"model": model, "tools": tools}) for model in "ab")
+    assert "hush" not in repr((first, second))
+    assert (first["model"], second["model"]) == ("a", "b")
+    assert second["tools"] is first["tools"]
+    assert tools[0]["authorization"] == "hush"
+    body = {"tools": Toolset([{"type": "function", "name": "f"}])}
+    assert showable_body(body) is body

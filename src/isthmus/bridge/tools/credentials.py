@@ -7,14 +7,18 @@ server's address counts as a secret, too, because some servers know their users 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from isthmus.bridge.tools.catalog import CARRIERS
+from isthmus.bridge.toolset import Toolset
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import HIDDEN, Secret, header_secrets, url_secrets
 
+_type_of: Final = itemgetter("type")
 _PLACES: Final = ("container", "environment")
 _KINDS: Final = ("mcp", "namespace")
 _NO_WORD: Final = 16
@@ -34,6 +38,11 @@ def showable_tool(tool: JsonObject) -> JsonObject:
     return tool
 
 
+def showable_items(items: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """Those of a request: most bring no tools along."""
+    return items if CARRIERS.isdisjoint(map(_type_of, items)) else [*map(showable_item, items)]
+
+
 def showable_item(item: JsonObject) -> JsonObject:
     return showable_body(item) if item.get("type") in CARRIERS else item
 
@@ -43,9 +52,16 @@ def showable_body(body: JsonObject) -> JsonObject:
     tools = body.get("tools")
     if not isinstance(tools, list):
         return body
+    make = partial(_showable_tools, tools)
+    shown = tools.once("showable", make) if isinstance(tools, Toolset) else make()
+    return body if shown is None else {**body, "tools": shown}
+
+
+def _showable_tools(tools: list[Any]) -> list[Any] | None:
+    """`None`: none of them carries anything."""
     if not any(map(_may_hold_secrets, tools)):
-        return body
-    return {**body, "tools": [showable_tool(tool) if isinstance(tool, dict) else tool for tool in tools]}
+        return None
+    return [showable_tool(tool) if isinstance(tool, dict) else tool for tool in tools]
 
 
 def _may_hold_secrets(tool: Any) -> bool:
