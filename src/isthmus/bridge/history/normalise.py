@@ -165,8 +165,11 @@ class _Walk:
         turn = self._open
         if not turn.steps:  # nothing is open, so nothing was held back
             return
-        calls = tuple(map(self._past_call, turn.calls))
-        results = tuple(map(self._result, turn.calls))
+        calls: tuple[PastCall, ...] = ()
+        results: tuple[PastResult, ...] = ()
+        if turn.calls:
+            calls = tuple([self._past_call(index) for index in turn.calls])
+            results = tuple([self._result(index) for index in turn.calls])
         steps: tuple[past.Step, ...] = calls
         if len(turn.steps) != len(calls):
             made = iter(calls)
@@ -190,7 +193,7 @@ class _Walk:
         return turn
 
     def _take_message(self, where: str, item: JsonObject) -> None:
-        content, role, phase, name = item.get("content"), item.get("role"), item.get("phase"), item.get("name")
+        content, role = item.get("content"), item.get("role")
         parts: tuple[Words | past.Media, ...]
         if isinstance(content, str):
             parts = (Words(content),) if content else ()
@@ -199,6 +202,7 @@ class _Walk:
         if not parts:
             self.decisions.append(decide_item(where, "supported", "the message is empty; there is nothing to send"))
         elif role == "assistant":
+            phase = item.get("phase")
             words = tuple([part if isinstance(part, Words) else self._omitted(part) for part in parts])
             text = words[0].text if len(words) == 1 else join_texts([part.text for part in words])
             if text:
@@ -206,10 +210,11 @@ class _Walk:
                 if phase and not self.phased:
                     self.phased = f"{where}.phase"
         else:
-            if role not in _SPEAKERS:
+            speaker, name = _SPEAKERS.get(role), item.get("name")
+            if speaker is None:
                 reason = f"role `{role}` is not known; read as `user`"
                 self.decisions.append(decide_item(f"{where}.role", "degraded", reason))
-            self._say(Said(_SPEAKERS.get(role, "user"), parts, where, name if isinstance(name, str) else ""))
+            self._say(Said(speaker or "user", parts, where, name if isinstance(name, str) else ""))
 
     def _omitted(self, part: past.Media) -> Words:
         """What an assistant said is text; media that stand in its name cannot be sent back."""
