@@ -27,6 +27,8 @@ HEAVY_BYTES: Final = 1_000_000
 HEAVY_VALUES: Final = 20_000
 """From here on a request is worked on aside (`is_heavy`): it takes more than about 20 ms."""
 
+_FEW_TEXT: Final = 4_096
+"""Bytes of a text that may hold few values: to look for commas in a long one takes longer than to count its values."""
 _AT_ONCE: Final = 64
 """Stored items that are counted as one text."""
 
@@ -85,7 +87,7 @@ def check_text(raw: bytes | bytearray, limits: RequestLimits) -> None:
 def few_values(raw: object, limits: RequestLimits) -> int:
     """How many values a text holds at most, where these are so few that no limit of `check_body` can be met by them,
     however they are arranged; else 0. Most requests are of that kind."""
-    if not isinstance(raw, bytes | bytearray) or len(raw) > SMALL:
+    if not isinstance(raw, bytes | bytearray) or len(raw) > _FEW_TEXT:
         return 0
     most = 1 + count_marks(raw)
     return most if most <= _least(limits) else 0
