@@ -321,20 +321,20 @@ def dialling() -> Turn:
 def test_a_custom_call_waits_for_its_verdict_and_nothing_behind_it_is_told_before() -> None:
     turn = dialling()
     events = turn.accepted() + turn.feed(DIALLED)
-    first = turn.pending
-    assert first is not None
+    first = turn.halt
+    assert isinstance(first, Check)
     assert first.job == ExamineInput(DIGITS, "12")
     assert not [event for event in events if event["type"] == "response.output_item.done"]
     assert len([event for event in events if event["type"] == "response.output_item.added"]) == 1
     assert turn.feed(()) == []
     turn.checked(run_job(first.job))
     events += turn.feed(())
-    second = turn.pending
-    assert second is not None
+    second = turn.halt
+    assert isinstance(second, Check)
     assert second.job == ExamineInput(DIGITS, "x")
     turn.checked(run_job(second.job))
     events += turn.feed(())
-    assert turn.pending is None
+    assert turn.halt is None
     done = turn.end(2)
     assert isinstance(done, Done)
     check_stream(events + done.events)
@@ -360,7 +360,7 @@ def test_the_pause_changes_no_event_whatever_the_batches(size: int) -> None:
 def test_a_turn_that_breaks_off_during_an_examination_loses_nothing_that_had_come(ending: str) -> None:
     turn = dialling()
     events = turn.accepted() + turn.feed(DIALLED)
-    assert turn.pending is not None
+    assert isinstance(turn.halt, Check)
     done = turn.fail(UpstreamFailed("gone"), 2) if ending == "fail" else turn.cancel(2)
     check_stream(events + done.events)
     assert [item.get("input") for item in done.response["output"]] == ["12", "x", None]
@@ -372,7 +372,7 @@ def test_the_last_call_is_examined_before_the_end() -> None:
     turn = dialling()
     turn.accepted()
     turn.feed([CallOpened(0, "c0", "dial"), CallArguments(0, '{"input": "x"}'), Finished("tool_calls")])
-    assert turn.pending is None
+    assert turn.halt is None
     check = turn.end(2)
     assert isinstance(check, Check)
     turn.checked(give_up(check.job, "it took longer than `checks.deadline`"))

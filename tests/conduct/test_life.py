@@ -76,9 +76,7 @@ def test_only_the_first_word_matters(clock: Clock) -> None:
 
 def say(life: Life, event: str = "response.output_text.delta") -> None:
     """As a run does for each batch."""
-    life.batches += 1
-    if life.batches >= life.due:
-        life.mark(event)
+    life.told([{"type": event}])
 
 
 @pytest.mark.parametrize("count", [1, 3, MOST_MARKS - 1, MOST_MARKS, 1_000, 100_000])
@@ -200,7 +198,12 @@ def test_without_anybody_who_watches_nothing_is_missed(clock: Clock) -> None:
     assert life.whole(PLAN, "refused", None, None, background=False).attempts == 1
 
 
-def test_the_longest_silence_of_a_stream_is_told_at_its_end(clock: Clock) -> None:
+def test_the_longest_silence_of_a_stream_is_told_at_its_end(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = iter([10.0, 11.0, 12.5, 13.0, 20.0, 21.0])
+    monkeypatch.setattr("isthmus.conduct.life.monotonic", lambda: next(at))
     life = Life("resp_1", "ann", clock, Heard())
-    life.longest_gap = 1.5
+    for batches in (4, 2):  # what passes between two answers is no silence of either
+        life.accepted()
+        for _ in range(batches):
+            say(life)
     assert life.whole(PLAN, "completed", None, None).longest_gap == 1.5

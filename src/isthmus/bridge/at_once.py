@@ -17,7 +17,7 @@ from isthmus.protocol.response import FinishedResponse
 def feed_here(turn: Turn, deltas: Iterable[Delta]) -> list[Event]:
     """`feed`, with every check done."""
     events = turn.feed(deltas)
-    while (check := turn.pending) is not None:
+    while isinstance(check := turn.halt, Check):
         turn.checked(run_job(check.job))
         events += turn.feed(())
     return events

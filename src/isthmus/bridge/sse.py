@@ -120,6 +120,8 @@ def _plain_events(whole: bytes) -> list[bytes]:
     """The data of events of one line each, or of two with their names, as most streams come; else none. Counting is all
     that is needed: what has as many lines as that, and begins as it should, has no others."""
     if whole.startswith(b"data: "):
+        if b"\n" not in whole:
+            return [whole[6:]]
         events = whole[6:].split(b"\n\ndata: ")
         return events if whole.count(b"\n") == 2 * len(events) - 2 else []
     if whole.startswith(b"event: "):
@@ -137,10 +139,11 @@ def encode_event(event: Event | JsonObject, size: int = 0) -> bytes:
 
 def encode_events(events: Sequence[Event | JsonObject], size: int = 0) -> bytes:
     """A batch of them. Those of one type that stand together are written in one go: JSON has no line end of its own."""
-    if len(events) == 1:
-        return encode_event(events[0], size)
     if size:
         return b"".join([encode_event(event, size) for event in events])
+    if len(events) == 1:
+        event = events[0]
+        return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode_json(event))
     told: list[bytes] = []
     for type, run in groupby(events, _type):
         begin = b"event: %b\ndata: " % type.encode()

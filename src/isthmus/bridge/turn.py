@@ -103,11 +103,6 @@ class Turn:
         return self._phase == "ended"
 
     @property
-    def broken(self) -> bool:
-        """The upstream reported an error inside its answer, or we have enough: there is nothing more to wait for."""
-        return self._reply.failure is not None or self._reply.steered
-
-    @property
     def told(self) -> int:
         return self._output.sequence
 
@@ -168,7 +163,7 @@ class Turn:
         return self._output.events.pop()
 
     def feed(self, deltas: Iterable[Delta]) -> list[Event]:
-        """The events of these deltas, up to the first that has to wait for a `pending` check."""
+        """The events of these deltas, up to the first that has to wait for a check (`halt`)."""
         if self._phase != "running":
             self._move("feed")
         self._reply.take(deltas)
@@ -177,10 +172,13 @@ class Turn:
         return events
 
     @property
-    def pending(self) -> Check | None:
-        """To be looked at after each `feed`: what nothing goes on without. Once it is `checked`, feed nothing."""
-        job = self._reply.calls.pending
-        return None if job is None else Check(job)
+    def halt(self) -> Check | Literal["broken"] | None:
+        """To be looked at after each `feed`: a check that nothing goes on without (once it is `checked`, feed nothing);
+        or the upstream reported an error inside its answer, or we have enough, and there is no more to wait for."""
+        reply = self._reply
+        if (job := reply.calls.pending) is not None:
+            return Check(job)
+        return None if reply.failure is None and not reply.steered else "broken"
 
     def checked(self, result: Result) -> None:
         match result:
@@ -251,7 +249,7 @@ class Turn:
         if reply.steered:
             return self.steer_out(now)
         reply.last_examination()
-        if (check := self.pending) is not None:
+        if isinstance(check := self.halt, Check):
             return check
         if self._plan.compaction is not None:
             return self._compact(self._plan.compaction, now)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from math import inf
+from time import monotonic
 from typing import Any, Final, Protocol
 
 from isthmus.bridge.contract.check import ContractCheck
@@ -50,8 +53,9 @@ def _short(event: str) -> str:
 
 class Life:
     __slots__ = (
-        *("_begun_at", "_failure", "_first_at", "_first_byte", "_id", "_marks", "_now", "_observer", "_over_at"),
-        *("_owner", "_sent_at", "_stride", "_whole", "attempts", "batches", "due", "longest_gap"),
+        *("_batches", "_begun_at", "_due", "_events", "_failure", "_first_at", "_first_byte", "_id", "_longest_gap"),
+        *("_now", "_observer", "_over_at", "_owner", "_seconds", "_sent_at", "_stride", "_told_at", "_whole"),
+        *("attempts", "batches"),
     )
 
     def __init__(self, id: str, owner: str, now: Callable[[], float], observer: Observer | None) -> None:
@@ -69,13 +73,16 @@ class Life:
         self.attempts = 0
         """How often an upstream was asked, repairs and searches not counted."""
         self.batches = 0
-        """Batches of events that were told: counted by whoever tells them."""
-        self.longest_gap = 0.0
-        """Seconds between two of them: kept by whoever tells them."""
-        self.due = 1
-        """With which of them `mark` is to be called."""
+        """Batches of events that were told."""
+        self._longest_gap = 0.0
+        """Seconds between two of one answer."""
+        self._told_at = inf
+        self._due = 1
+        """Which of them is the next to be remembered."""
         self._stride = 1
-        self._marks: list[Mark] = []
+        self._seconds, self._batches = array("d"), array("L")
+        self._events: list[str] = []
+        """Of each moment that is remembered: when it was, with which batch, and with what."""
 
     def sent(
         self,
@@ -97,6 +104,7 @@ class Life:
 
     def accepted(self) -> None:
         """The head of the answer is here."""
+        self._told_at = inf
         self._first_byte = self._now() - self._sent_at
         if self._observer is not None:
             self._observer.tell(Accepted(self._id, self._first_byte))
@@ -114,18 +122,30 @@ class Life:
             target = plan.target
             self._observer.tell(AttemptFailed(self._id, target.provider, target.model, self.attempts, failure))
 
-    def mark(self, event: str) -> None:
-        """`batches` has come to `due`: the first word that is told, and now and then a later one."""
+    def told(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """A batch of an answer: the first word, and now and then a later one, is remembered."""
+        now = monotonic()
+        if now - self._told_at > self._longest_gap:
+            self._longest_gap = now - self._told_at
+        self._told_at = now
+        self.batches = batches = self.batches + 1
+        if batches >= self._due:
+            self._mark(events[-1]["type"])
+
+    def _mark(self, event: str) -> None:
         now = self._now()
         if self._first_at is None:
             self._first_at = now
             if self._observer is not None:
                 self._observer.tell(FirstToken(self._id, now - self._begun_at))
-        self._marks.append(Mark(now - self._begun_at, self.batches, _short(event)))
-        if len(self._marks) >= MOST_MARKS:
-            del self._marks[1::2]
+        batches = self._batches
+        self._seconds.append(now - self._begun_at)
+        batches.append(self.batches)
+        self._events.append(_short(event))
+        if len(batches) == MOST_MARKS:
+            del self._seconds[1::2], batches[1::2], self._events[1::2]
             self._stride *= 2
-        self.due = _NEVER if self._observer is None else self._marks[-1].batches + self._stride
+        self._due = _NEVER if self._observer is None else batches[-1] + self._stride
 
     def over(self) -> None:
         """The upstream has said its last word."""
@@ -181,8 +201,8 @@ class Life:
             settled=0.0 if self._over_at is None else now - self._over_at,
             batches=self.batches,
             events=events,
-            longest_gap=self.longest_gap,
-            marks=tuple(self._marks),
+            longest_gap=self._longest_gap,
+            marks=tuple(map(Mark, self._seconds, self._batches, self._events)),
             response=response,
         )
 

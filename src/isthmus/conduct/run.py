@@ -19,8 +19,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.bridge.commands import Check, Done, RunTool, Send
@@ -255,23 +253,21 @@ class Run(Stoppable):
                     command = await self._end()
                     continue
                 sending, anew = await self._send(command, anew=anew), False
-                answer, told_at = await self._open(sending), inf
+                answer = await self._open(sending)
                 try:
                     await self._ways.accepted()
                     if events := turn.accepted():
                         yield self._record(events)
-                    while not turn.broken and (deltas := await self._wait(anext(answer, None))) is not None:
+                    while (deltas := await self._wait(anext(answer, None))) is not None:
                         if events := turn.feed(deltas):
-                            now = monotonic()
-                            life.longest_gap, told_at = max(life.longest_gap, now - told_at), now
-                            life.batches += 1
-                            if life.batches >= life.due:
-                                life.mark(events[-1]["type"])
+                            life.told(events)
                             yield self._record(events)
-                        while (check := turn.pending) is not None:
-                            turn.checked(await self._wait(self._checker.check(check.job)))
+                        while isinstance(halt := turn.halt, Check):
+                            turn.checked(await self._wait(self._checker.check(halt.job)))
                             # Not kept for the next check: a sign of life meanwhile would overtake them.
                             yield self._record(turn.feed(()))
+                        if halt is not None:
+                            break
                 finally:
                     self._spend.heard(turn, command.body)
                     await sending.__aexit__(None, None, None)

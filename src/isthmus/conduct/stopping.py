@@ -21,14 +21,14 @@ _T = TypeVar("_T")
 
 
 class Stoppable(ABC):
-    __slots__ = ("_reader", "_stop", "_timer", "_total", "_waiting", "abandoned")
+    __slots__ = ("_reader", "_stop", "_timer", "_total", "_waits", "abandoned")
 
     def __init__(self, total: float | None) -> None:
         """`total`: seconds that all of it may take."""
         self._total = total
         self._reader: asyncio.Task[object] | None = None
-        self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._waits = False
         self._stop: Stop | None = None
         self.abandoned = False
         """Whether its reader was cut off."""
@@ -49,13 +49,13 @@ class Stoppable(ABC):
         """End it now. Whoever iterates gets the terminal event next."""
         if self._stop is None and not self._turn.ended:
             self._stop = reason
-            if self._waiting is not None:
-                self._waiting.cancel()
+            if self._reader is not None and self._waits:
+                self._reader.cancel()
 
     def abandon(self) -> None:
         """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
         saving = self._turn.ended and not self.finished
-        if self._reader is not None and self._waiting is None and not saving:
+        if self._reader is not None and not self._waits and not saving:
             self.abandoned = True
             self._reader.cancel()
 
@@ -79,12 +79,12 @@ class Stoppable(ABC):
             if asyncio.iscoroutine(awaitable):
                 awaitable.close()
             raise Stopped
-        self._waiting = asyncio.current_task()
+        self._waits = True
         try:
             return await awaitable
         except asyncio.CancelledError:
-            if self.stopping() and self._waiting is not None:
-                self._waiting.uncancel()
+            if self.stopping() and self._reader is not None:
+                self._reader.uncancel()
             raise
         finally:
-            self._waiting = None
+            self._waits = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from isthmus.conduct.around import Stop
 from isthmus.conduct.life import Decided, Life
@@ -17,6 +17,8 @@ from isthmus.gateway.runs import Runs
 from isthmus.ports import Again, Ended
 from isthmus.ports.admission import Admitted, Spent
 from isthmus.protocol.json import JsonObject
+
+_PARTIAL: Final = ({"type": "partial"},)
 
 _T = TypeVar("_T")
 _P = TypeVar("_P", bound="_Sendable")
@@ -92,10 +94,7 @@ class Once(Generic[_P, _T]):
 
     def spoke(self) -> None:
         """Something of the answer is there."""
-        life = self._life
-        life.batches += 1
-        if life.batches >= life.due:
-            life.mark("partial")
+        self._life.told(_PARTIAL)
 
     def ended(self) -> Ended:
         """Its life in one fact, as far as it has come."""

@@ -21,28 +21,33 @@ from isthmus.protocol.response import FinishedResponse
 
 MAX_EVENTS: Final = 200_000
 """Longer streams have no outline; they are told anew, from their beginning only."""
+_WORD: Final = 0xFFFF_FFFF
 _place: Final = methodcaller("get", "output_index", -1)
-_delta: Final = methodcaller("get", "delta")
+_delta: Final = methodcaller("get", "delta", range(_WORD))
+"""What has none is as long as no delta is."""
 _one_more: Final = (1).__add__
+_in_a_word: Final = _WORD.__and__
 
 
 class Outline:
-    __slots__ = ("_numbers",)
+    __slots__ = ("_lengths", "_places")
 
     def __init__(self) -> None:
-        self._numbers = array("I")
+        self._places = array("i")
+        self._lengths = array("I")
 
     def add(self, events: Sequence[Event]) -> None:
-        """Every delta of every stream comes by here: where a batch holds nothing else, none costs an instruction."""
-        places, deltas = map(_one_more, map(_place, events)), [*map(_delta, events)]
-        if None in deltas:
-            lengths: Iterable[int] = [0 if delta is None else len(delta) + 1 for delta in deltas]
-        else:
-            lengths = map(_one_more, map(len, deltas))
-        self._numbers.extend(chain.from_iterable(zip(places, lengths, strict=True)))
+        """Every delta of every stream comes by here: none of a batch costs an instruction."""
+        self._places.extend(map(_place, events))
+        self._lengths.extend(map(len, map(_delta, events)))
 
     def pack(self) -> bytes:
-        return zlib.compress(self._numbers.tobytes(), 1) if len(self._numbers) <= 2 * MAX_EVENTS else b""
+        """Both of each event, one more than they are: 0 is none."""
+        if len(self._places) > MAX_EVENTS:
+            return b""
+        pairs = zip(self._places, self._lengths, strict=True)
+        numbers = map(_in_a_word, map(_one_more, chain.from_iterable(pairs)))
+        return zlib.compress(array("I", numbers).tobytes(), 1)
 
 
 def tell_as_told(response: FinishedResponse, outline: bytes, *, specified: bool = False) -> list[Event] | None:

@@ -6,7 +6,7 @@ loaded for them alone. The wire sees what both have in common, and the same ques
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from isthmus.upstream.lean.client import LeanClient
@@ -36,8 +36,8 @@ class Answer(Protocol):
         """What has come, without a wait; empty where nothing has. Raises what ended it, behind the last of it."""
         ...
 
-    async def next(self) -> bytes:
-        """The same, after a wait for more; empty at the end."""
+    def news(self) -> Awaitable[None] | None:
+        """Done when there may be something to take; `None`: there is, or nothing more will come."""
         ...
 
     def fail(self, error: Exception) -> None:

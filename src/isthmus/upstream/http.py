@@ -136,11 +136,10 @@ class HttpBackend:
         await self.wire.aclose()
         self.aside.close()
 
-    async def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
-        if incoming.kind == _SSE:
-            async for deltas in self._stream(incoming, decoder):
-                yield deltas
-            return
+    def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
+        return (self._stream if incoming.kind == _SSE else self._whole)(incoming, decoder)
+
+    async def _whole(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         data = await incoming.within(self.limits.max_answer)
         if data is None:
             yield cut_answer(self.limits, "max_answer", "a part of it cannot be read")
@@ -156,22 +155,23 @@ class HttpBackend:
 
     async def _stream(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         limits = self.limits
-        parser = SseParser(limits.max_answer, limits.max_values)
-        read, provider = decoder.chunks, self.wire.endpoint.provider
+        most, most_chunks = limits.max_answer, limits.max_chunks
+        parser = SseParser(most, limits.max_values)
+        provider = self.wire.endpoint.provider
         size = count = 0
-        while True:
+        while not decoder.done:
             data = await incoming.read()
             events = parser.feed(data) if data else parser.end()
-            deltas = read(events)
+            deltas = decoder.chunks(events)
             if deltas:
                 yield named_deltas(deltas, provider)
-            if decoder.done or not data:
+            if not data:
                 break
             # Counted for each read, not for each delta; what comes around the words is not kept, so it is not counted.
-            size += len(data)
             count += len(events)
-            if size - _AROUND * count > limits.max_answer or count > limits.max_chunks:
-                setting: Setting = "max_chunks" if count > limits.max_chunks else "max_answer"
+            size += len(data)
+            if size - _AROUND * count > most or count > most_chunks:
+                setting: Setting = "max_chunks" if count > most_chunks else "max_answer"
                 yield named_deltas([*decoder.end(), *cut_answer(limits, setting)], provider)
                 return
         held = decoder.end()

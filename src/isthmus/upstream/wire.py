@@ -309,20 +309,24 @@ class Incoming:
         stays small, and one flood does not hold the other streams back."""
         answer = self._answer
         try:
-            data = answer.take()
-            if answer.over:
-                return data  # all of it is here: nobody is held back any more, and nothing is to be waited for
-            if data:
-                await asyncio.sleep(0)
-                return data
-            silence = self._silence
-            if silence is None:
-                silence = self._silence = Silence(self._wire.endpoint.patience.idle, self._tire)
-            silence.begin()
-            try:
-                return await answer.next()
-            finally:
-                silence.end()
+            while True:
+                news = answer.news()
+                if news is not None:
+                    silence = self._silence
+                    if silence is None:
+                        silence = self._silence = Silence(self._wire.endpoint.patience.idle, self._tire)
+                    silence.begin()
+                    try:
+                        await news
+                    finally:
+                        silence.end()
+                data = answer.take()
+                if news is None:
+                    if answer.over:
+                        return data  # all of it is here: nobody is held back any more
+                    await asyncio.sleep(0)
+                if data:
+                    return data
         except TimeoutError:
             words = f"was silent for {self._wire.endpoint.patience.idle:g} s"
             failure = self._wire.failed(words, "upstream_timeout")
@@ -368,8 +372,9 @@ class Incoming:
         with suppress(TimeoutError, Trouble):
             async with asyncio.timeout(_LINGER):
                 while not answer.over:
-                    if not answer.take():  # what is held back keeps more from coming
-                        await answer.next()
+                    if (news := answer.news()) is not None:
+                        await news
+                    answer.take()  # what is held back keeps more from coming
 
     def close(self) -> None:
         """One that was left early must not go on arriving; one that ended is free already."""

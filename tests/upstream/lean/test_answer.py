@@ -74,10 +74,10 @@ def test_what_came_is_read_before_its_failure_is_told() -> None:
             answer.take()
 
 
-async def test_waiting_for_what_will_not_come_ends() -> None:
+def test_nobody_waits_for_what_will_not_come() -> None:
     answer, line, _ = begun(None)
     answer.close()
-    assert (await answer.next(), line.dropped) == (b"", 1)
+    assert (answer.news(), answer.take(), answer.over, line.dropped) == (None, b"", True, 1)
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,9 @@ async def hear(parts: list[bytes], *, closes: bool) -> tuple[int, bytes, int]:
     if closes:
         one.line.connection_lost(None)
     while not answer.over:
-        said += await answer.next()
+        if (news := answer.news()) is not None:
+            await news
+        said += answer.take()
     return answer.status, said, one.freed
 
 
@@ -181,7 +183,9 @@ def test_law_whatever_is_said_ends_in_an_answer_or_in_trouble(noise: bytes, at: 
         with suppress(Trouble):
             answer = await asking
             while not answer.over:
-                await answer.next()
+                if (news := answer.news()) is not None:
+                    await news
+                answer.take()
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

@@ -316,12 +316,13 @@ class Reply(msgspec.Struct, eq=False):
 
 def _say(part: TextPart, first: Text, run: Iterator[Text]) -> None:
     """All texts of a run at once; one that has log probabilities is told alone."""
-    more = [first, *run]
-    if len(more) == 1 or any(map(_LOGPROBS, more)):
+    more = [*run]
+    if not more or first.logprobs or any(map(_LOGPROBS, more)):
+        part.append(first.text, first.logprobs)
         for one in more:
             part.append(one.text, one.logprobs)
     else:
-        part.extend([one.text for one in more])
+        part.extend([first.text, *[one.text for one in more]])
 
 
 def _messages(held: Iterable[Delta]) -> list[tuple[Phase | None, list[Delta]]]:

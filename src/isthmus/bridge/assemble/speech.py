@@ -9,6 +9,7 @@ along when the client asked for `reasoning.encrypted_content`: such clients send
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from io import StringIO
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -53,7 +54,7 @@ _SPECIFIED: Final[dict[PartKind, _Spelling]] = {
 class Part:
     """An open part. Its `append` and `extend` are the hottest code of the assembler."""
 
-    __slots__ = ("_at", "_event", "_logprobs", "_output", "_pieces", "_spelling", "kind")
+    __slots__ = ("_at", "_event", "_logprobs", "_output", "_spelling", "_text", "kind")
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
         self.kind: PartKind = kind
@@ -61,27 +62,29 @@ class Part:
         self._spelling = (_SPECIFIED if output.specified else _SPELLINGS)[kind]
         self._event: Any = {"type": f"{self._spelling.words}.delta", "sequence_number": 0, **at, "delta": ""}
         """Of a delta all but its number and its words."""
-        self._pieces: list[str] = []
+        self._text = StringIO()
+        """Not a list of pieces: each of them would take ten times as much as its letters."""
         self._logprobs: list[Logprob] = []
         output.say(f"{self._spelling.part}.added", **at, part=self._shape())
 
     @property
     def text(self) -> str:
-        return "".join(self._pieces)
+        return self._text.getvalue()
 
     def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
-        self._pieces.append(text)
+        self._text.write(text)
         output = self._output
-        event: Any = {**self._event, "sequence_number": output.sequence, "delta": text}
+        number = output.sequence
+        event: Any = {**self._event, "sequence_number": number, "delta": text}
         if logprobs:
             event["logprobs"] = logprobs
             self._logprobs += logprobs
         output.events.append(event)
-        output.sequence += 1
+        output.sequence = number + 1
 
     def extend(self, texts: list[str]) -> None:
         """Several pieces, each of which has its event."""
-        self._pieces += texts
+        self._text.write("".join(texts))
         output, event = self._output, self._event
         numbered = enumerate(texts, output.sequence)
         told: Any = [{**event, "sequence_number": number, "delta": text} for number, text in numbered]
@@ -123,7 +126,7 @@ class TextPart(Part):
     def _shape(self) -> dict[str, Any]:
         # Copies: the part's own lists grow while an event waits to be read.
         said = {"annotations": [*self._annotations], "logprobs": [*self._logprobs]}
-        return {"type": self.kind, "text": "".join(self._pieces), **said}
+        return {"type": self.kind, "text": self.text, **said}
 
     def _last_words(self, part: dict[str, Any]) -> dict[str, Any]:
         return {"text": part["text"], "logprobs": part["logprobs"]}

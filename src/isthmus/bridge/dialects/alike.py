@@ -69,8 +69,8 @@ class Alike:
         except UNREADABLE:
             pass
 
-    def read(self, run: list[bytes]) -> list[str] | None:
-        """The words of chunks that begin and end alike; `None` where one of them is another chunk after all."""
+    def tell(self, run: list[bytes], out: list[Delta]) -> bool:
+        """The words of chunks that begin and end alike; `False`: one of them is another chunk after all."""
         words = self._words
         try:
             if len(run) == 1:
@@ -79,8 +79,9 @@ class Alike:
                 # No string goes on over the end of a line: what is not one each makes more of them, or none.
                 texts = _decode_texts(b"[%b]" % b",\n".join([data[words] for data in run]))
         except UNREADABLE:
-            return None
+            return False
         if len(texts) != len(run) or "" in texts:
-            return None
+            return False
         self._left = _TRIES
-        return texts
+        self.say(texts, out)
+        return True

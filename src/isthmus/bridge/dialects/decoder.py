@@ -56,12 +56,9 @@ class JsonDecoder(ABC):
 
     def _go_on(self, run: list[bytes], out: list[Delta]) -> None:
         """The stream goes on as it did: only the words of these chunks are read."""
-        texts = self._alike.read(run)
-        if texts is not None:
-            self._alike.say(texts, out)
-            return
-        for data in run:
-            self._chunk(data, out)
+        if not self._alike.tell(run, out):
+            for data in run:
+                self._chunk(data, out)
 
     def _chunk(self, data: bytes, out: list[Delta]) -> None:
         if self.done:

@@ -6,7 +6,7 @@ were packed. Worth knowing: with its last byte it lets go of its connection, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from isthmus.protocol.unpack import Unpacker, find_unpacker
@@ -98,38 +98,35 @@ class Answer:
 
     def take(self) -> bytes:
         """What has come, without a wait; empty where nothing has. Raises what ended it, behind the last of it."""
-        if self._unpacker is not None:
-            return self._unpack(self._unpacker)
-        return self._take()
+        return self._take() if self._unpacker is None else self._unpack(self._unpacker)
 
     def _take(self) -> bytes:
-        if self.cut:
-            data = self.cut.pop()
-        elif self._pieces:
-            pieces = self._pieces
-            data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            pieces.clear()
+        pieces, cut = self._pieces, self.cut
+        if cut:
+            data = cut.pop()
+        elif pieces:
+            data = pieces.pop()
+            if pieces:
+                data = b"".join((*pieces, data))
+                pieces.clear()
             if len(data) > MAX_PIECE:
-                self.cut = [data[start : start + MAX_PIECE] for start in range(0, len(data), MAX_PIECE)][::-1]
-                data = self.cut.pop()
+                self.cut = cut = [data[start : start + MAX_PIECE] for start in range(0, len(data), MAX_PIECE)][::-1]
+                data = cut.pop()
         elif self.error is not None:
             raise self.error
         else:
             return b""
         line = self._line
-        if line is not None and not self.cut:
+        if line is not None and not cut:
             line.held = 0
             if line.paused:
                 line.resume()
         return data
 
-    async def next(self) -> bytes:
-        """The same, after a wait for more; empty at the end."""
-        while self._line is not None:
-            await self._line.news()
-            if data := self.take():
-                return data
-        return self.take()
+    def news(self) -> Awaitable[None] | None:
+        """Done when there may be something to take; `None`: there is, or nothing more will come."""
+        line = self._line
+        return None if line is None or self._pieces or self.cut or self._unpacked is not None else line.news()
 
     def _unpack(self, unpacker: Unpacker) -> bytes:
         """A piece of what was packed may become many: each is made when it is asked for."""
@@ -154,6 +151,6 @@ class Answer:
 
     def close(self) -> None:
         """Of one that was left early nothing more may arrive."""
-        line, self._line = self._line, None
+        line, self._line, self.ended = self._line, None, True
         if line is not None:
             line.drop()

@@ -263,7 +263,7 @@ class Line(asyncio.Protocol):
         self.drop()  # its answer may have let go of it before
 
     def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
+        waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 

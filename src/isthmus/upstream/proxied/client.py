@@ -6,7 +6,7 @@ In: a request. Out: an answer whose head is there. Whatever the library raises l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -85,30 +85,37 @@ class ProxiedClient:
 
 
 class Answer:
-    __slots__ = ("_content", "_response", "headers", "kind", "status")
+    __slots__ = ("_content", "_piece", "_response", "headers", "kind", "status")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self._content = response.content
+        self._piece = b""
+        """Read, and not yet taken."""
         self.status = response.status
         self.kind = response.content_type
         self.headers: Mapping[str, str] = response.headers
 
     @property
     def over(self) -> bool:
-        return self._content.at_eof()
+        return not self._piece and self._content.at_eof()
 
     def take(self) -> bytes:
+        piece, self._piece = self._piece, b""
         try:
-            return self._content.read_nowait(MAX_PIECE)
+            return piece or self._content.read_nowait(MAX_PIECE)
         except (aiohttp.ClientError, OSError) as error:
             return self._end(error)
 
-    async def next(self) -> bytes:
+    def news(self) -> Awaitable[None] | None:
+        self._piece = self.take()
+        return None if self._piece or self.over else self._read()
+
+    async def _read(self) -> None:
         try:
-            return await self._content.read(MAX_PIECE)
+            self._piece = await self._content.read(MAX_PIECE)
         except (aiohttp.ClientError, OSError) as error:
-            return self._end(error)
+            self._piece = self._end(error)
 
     def _end(self, error: Exception) -> bytes:
         """What had come is read before that is told; the error comes again when it is read."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from isthmus.bridge import deltas
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta
+from isthmus.bridge.dialects.alike import Say
 from isthmus.bridge.dialects.chat.call_reader import CallReader
 from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
@@ -83,15 +84,16 @@ class ChatDecoder(JsonDecoder):
         elif type(delta[name]) is str and (name == "content" or name in self._fields):
             self._said = delta, name, self._hear if name == "content" else _think
 
-    def _hear(self, texts: list[str], out: list[Delta]) -> None:
-        """Words and nothing else."""
-        if self._plain:
-            out += map(deltas.Text, texts)
-        elif self._tags is not None and self._leaked is None:
-            self._tags.feed_all(texts, out)
-        else:
-            for text in texts:
-                self._split(text, None, out)
+    @property
+    def _hear(self) -> Say:
+        """Who hears words that come with nothing else."""
+        if self._leaked is not None:
+            return self._split_all
+        return _speak if self._tags is None else self._tags.feed_all
+
+    def _split_all(self, texts: list[str], out: list[Delta]) -> None:
+        for text in texts:
+            self._split(text, None, out)
 
     def _read_whole(self, reply: JsonObject, out: list[Delta]) -> None:
         choices = reply.get("choices")
@@ -270,6 +272,10 @@ class ChatDecoder(JsonDecoder):
             self._look_for_calls(held, out)
         if self._leaked is not None:
             self._leaked.end(out)
+
+
+def _speak(texts: list[str], out: list[Delta]) -> None:
+    out += map(deltas.Text, texts)
 
 
 def _think(texts: list[str], out: list[Delta]) -> None:
