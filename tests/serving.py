@@ -90,7 +90,7 @@ class GatewayThread:
         async def look() -> None:
             held = 0
             while held < 2000:
-                held = held + 1 if run._waiting is None else 0  # it waits for its reader, not for the upstream
+                held = held + 1 if not run._waits else 0  # it waits for its reader, not for the upstream
                 await turns(1)
 
         self.do(look())

@@ -241,6 +241,7 @@ class Run(Stoppable):
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         """One attempt; `_refused` is why it failed, where nothing was told."""
         turn, life, anew = self._turn, self._life, True
+        note = _forget if self.recorder is None else self.recorder.add
         end: Done | IsthmusError
         try:
             command = turn.begin(self._time())
@@ -261,7 +262,8 @@ class Run(Stoppable):
                     while (deltas := await self._wait(anext(answer, None))) is not None:
                         if events := turn.feed(deltas):
                             life.told(events)
-                            yield self._record(events)
+                            note(events)
+                            yield events
                         while isinstance(halt := turn.halt, Check):
                             turn.checked(await self._wait(self._checker.check(halt.job)))
                             # Not kept for the next check: a sign of life meanwhile would overtake them.
@@ -385,3 +387,7 @@ class Run(Stoppable):
             events=self._turn.told,
             response=done,
         )
+
+
+def _forget(events: Sequence[Event]) -> None:
+    """Nobody takes note of them."""

@@ -64,7 +64,7 @@ async def accompany(run: Run, sink: Sink, pulse: Server) -> None:
 
 class _Company:
     __slots__ = (
-        *("_busy", "_companion", "_interval", "_last", "_loop", "_open", "_pulse", "_run", "_sign", "_signing"),
+        *("_busy", "_companion", "_interval", "_last", "_loop", "_pulse", "_run", "_sign", "_signing"),
         *("_sink", "_timer", "_why", "left"),
     )
 
@@ -73,9 +73,9 @@ class _Company:
         self._sink = sink
         self._pulse = pulse
         self._loop = asyncio.get_running_loop()
-        self._open = False
         self._busy = False
         self._last = 0.0
+        """When something was told; 0: nothing was yet."""
         self._interval = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._companion: asyncio.Task[None] | None = None
@@ -98,7 +98,6 @@ class _Company:
         else:
             self._companion = self._loop.create_task(self._watch())
         if not sink.whole:
-            self._last = self._loop.time()
             self._interval = min((each for each in (self._beat, self._pulse.ping) if each > 0), default=0.0)
             self._await_silence()
 
@@ -122,7 +121,6 @@ class _Company:
                     self._busy = True
                     await slow
                     self._busy = False
-                self._open = True
                 self._last = now()
 
     def go(self) -> None:
@@ -150,7 +148,7 @@ class _Company:
 
     def _look(self) -> None:
         silent = self._loop.time() - self._last + 0.05
-        if self._open and not self._busy and not self.left:  # begun, and the client itself is not slow
+        if self._last and not self._busy and not self.left:  # begun, and the client itself is not slow
             event = self._run.heartbeat() if 0 < self._beat <= silent else None
             if event is not None or 0 < self._pulse.ping <= silent:
                 self._signing = asyncio.Event()

@@ -52,22 +52,14 @@ _REMEMBERED: Final = 256
 
 
 class Connection(HttpToolsProtocol):
+    # With more than thirty fields in its dict, each instance would have a table of their names for itself: a kilobyte.
+    __slots__ = ("_behind", "_clock", "_idle", "_key", "_overhead", "_refused", "_shaking", "url")
     limits: ClassVar[Server] = Server()
     remembers = False
     """Whether something is lost with it, although nothing is under way."""
     _upgraded: ClassVar[type[Upgraded] | None] = None
-    _overhead = 0
-    """Bytes of the request under way that are not its body."""
-    _clock: asyncio.TimerHandle | None = None
-    _refused = False
-    _key: bytes | None = None
-    """Of the WebSocket handshake that was read last; `None`: it was none."""
-    _idle: Silence | None = None
-    """How long it waits for its next request; one timer, set anew only when it rings too early."""
     cycle: Cycle | None  # type: ignore[assignment]
     """The request that came last; with those before it that are not answered yet, where several came at once."""
-    _shaking: Sequence[tuple[bytes, bytes]] = ()
-    """The headers of that handshake."""
 
     @classmethod
     def within(cls, limits: Server) -> type[Connection]:
@@ -95,6 +87,15 @@ class Connection(HttpToolsProtocol):
         super().connection_made(cast(asyncio.Transport, transport))
         self.flow = Flow(self.transport)
         self._idle = Silence(self.timeout_keep_alive, transport.close)
+        """How long it waits for its next request; one timer, set anew only when it rings too early."""
+        self._overhead = 0
+        """Bytes of the request under way that are not its body."""
+        self._clock: asyncio.TimerHandle | None = None
+        self._refused = False
+        self._key: bytes | None = None
+        """Of the WebSocket handshake that was read last; `None`: it was none."""
+        self._shaking: Sequence[tuple[bytes, bytes]] = ()
+        """The headers of that handshake."""
         self._behind: list[tuple[Cycle, Scope]] = []
         self.pipeline = self._behind  # type: ignore[assignment]  # uvicorn's own would take half a kilobyte of each
         self._await_head()
@@ -104,8 +105,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
         self.connections.discard(self)
-        if self._idle is not None:
-            self._idle.stop()
+        self._idle.stop()
         if self.flow is not None:
             self.flow.resume_writing()
         if self.cycle is not None:
@@ -119,8 +119,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
             return  # what still comes is not read
-        if self._idle is not None:
-            self._idle.end()
+        self._idle.end()
         self._overhead += len(data)
         if self._answered and data.find(b"h2c", 0, data.find(b"\r\n\r\n") + 1 or len(data)) >= 0:  # in a head alone
             data = _without_upgrade(data)
@@ -236,7 +235,7 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._behind:
             self._begin(*self._behind.pop(0))
-        elif self._idle is not None:
+        else:
             self._idle.begin()
         if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:
             self._await_head()  # the rest is read, or the client might never see the answer, but not for ever

@@ -9,7 +9,6 @@ along when the client asked for `reasoning.encrypted_content`: such clients send
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from io import StringIO
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -62,17 +61,17 @@ class Part:
         self._spelling = (_SPECIFIED if output.specified else _SPELLINGS)[kind]
         self._event: Any = {"type": f"{self._spelling.words}.delta", "sequence_number": 0, **at, "delta": ""}
         """Of a delta all but its number and its words."""
-        self._text = StringIO()
-        """Not a list of pieces: each of them would take ten times as much as its letters."""
+        self._text = bytearray()
+        """Not a list of pieces: each would take ten times as much as its letters."""
         self._logprobs: list[Logprob] = []
         output.say(f"{self._spelling.part}.added", **at, part=self._shape())
 
     @property
     def text(self) -> str:
-        return self._text.getvalue()
+        return self._text.decode("utf-8", "surrogatepass")
 
     def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
-        self._text.write(text)
+        self._text += text.encode("utf-8", "surrogatepass")
         output = self._output
         number = output.sequence
         event: Any = {**self._event, "sequence_number": number, "delta": text}
@@ -84,7 +83,7 @@ class Part:
 
     def extend(self, texts: list[str]) -> None:
         """Several pieces, each of which has its event."""
-        self._text.write("".join(texts))
+        self._text += "".join(texts).encode("utf-8", "surrogatepass")
         output, event = self._output, self._event
         numbered = enumerate(texts, output.sequence)
         told: Any = [{**event, "sequence_number": number, "delta": text} for number, text in numbered]

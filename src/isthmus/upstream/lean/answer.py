@@ -96,11 +96,11 @@ class Answer:
         """Whether all of it was taken."""
         return self.ended and not self._pieces and not self.cut and self._unpacked is None and self.error is None
 
-    def take(self) -> bytes:
-        """What has come, without a wait; empty where nothing has. Raises what ended it, behind the last of it."""
-        return self._take() if self._unpacker is None else self._unpack(self._unpacker)
-
-    def _take(self) -> bytes:
+    def take(self, *, packed: bool = False) -> bytes:
+        """What has come, without a wait; empty where nothing has. Raises what ended it, behind the last of it.
+        `packed`: as it came."""
+        if self._unpacker is not None and not packed:
+            return self._unpack(self._unpacker)
         pieces, cut = self._pieces, self.cut
         if cut:
             data = cut.pop()
@@ -133,7 +133,7 @@ class Answer:
         try:
             while True:
                 if self._unpacked is None:
-                    data = self._take()
+                    data = self.take(packed=True)
                     if not data:
                         if self.ended:
                             unpacker.end()

@@ -34,12 +34,10 @@ class ThinkTags:
 
     def feed_all(self, texts: list[str], out: list[Delta]) -> None:
         """Several pieces without log probabilities."""
-        said = "".join(texts)
-        if "<" in said or self._held or self._after_close or self._tokens:
+        if self._held or self._after_close or self._tokens or "<" in "".join(texts):
             for text in texts:
                 self.feed(text, out)
-        else:  # as nearly always
-            self._at += len(said)
+        else:  # as nearly always; no token waits that would have to know how far they have come
             out += map(Reasoning if self._inside else Text, texts)
 
     def feed(self, text: str, out: list[Delta], logprobs: list[Logprob] | None = None) -> None:
