@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from array import array
 from typing import Any
 
 from hypothesis import given, settings
@@ -79,3 +81,14 @@ def test_nonsense_is_not_told() -> None:
     _, response = told([Text("a")], [], "stop")
     assert tell_as_told(response, b"nonsense") is None
     assert tell_as_told(response, Outline().pack()) is None
+
+
+def test_it_is_kept_as_it_always_was() -> None:
+    """Outlines of years ago are read still: two numbers for each event, 0 where it has none."""
+    outline = Outline()
+    events: list[Any] = [{}, {"output_index": 0}, {"output_index": 3, "delta": ""}, {"output_index": 3, "delta": "ab"}]
+    outline.add(events[:1])
+    outline.add(events[1:])
+    kept = array("I")
+    kept.frombytes(zlib.decompress(outline.pack()))
+    assert kept.tolist() == [0, 0, 1, 0, 4, 1, 4, 3]

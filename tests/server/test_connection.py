@@ -301,3 +301,16 @@ def test_whoever_waits_for_an_answer_is_not_pushed_out() -> None:
         assert (told(fourth).status, told(fourth).error["code"]) == (503, "server_is_overloaded")
 
     in_house(test, max_connections=2)
+
+
+def test_the_fields_of_one_that_is_open_share_their_names_with_those_of_all_others() -> None:
+    """Python shares the names of thirty; a dict with more of them is one of its own, and takes a kilobyte."""
+
+    async def test(house: House) -> None:
+        connection, _ = house.open()
+        house.may_answer.clear()
+        connection.data_received(ASKED + b"\r\n")
+        await turns()
+        assert len(vars(connection)) <= 30
+
+    in_house(test)
