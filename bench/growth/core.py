@@ -41,13 +41,14 @@ def _row(name: str, unit: str, sizes: tuple[int, ...], make: Callable[[int], Cal
     points, counted = [], []
     for size in sizes:
         run = make(size)
-        points.append((size, round(_least(run) * 1e6, 1)))
+        points.append((size, round(least_of(run) * 1e6, 1)))
         if size <= 2000:
             counted.append((size, count(run)["instructions"]))
     return {"name": name, "unit": unit, "points": points, "instructions": counted}
 
 
-def _least(run: Callable[[], object]) -> float:
+def least_of(run: Callable[[], object]) -> float:
+    """Seconds of CPU time."""
     run()
     gc.collect()
     least, until = float("inf"), time.thread_time() + 0.4
@@ -62,8 +63,8 @@ def _least(run: Callable[[], object]) -> float:
 
 def _refused(sizes: tuple[int, ...]) -> Json:
     """Beside what reading the JSON alone takes: whoever refuses need not have planned anything."""
-    read = [(size, round(_least(partial(msgspec.json.decode, with_tools(size))) * 1e6, 1)) for size in sizes]
-    return {**_row("tools, refused", "tools", sizes, _refusing), "read": read}
+    read = [(size, round(least_of(partial(msgspec.json.decode, with_tools(size))) * 1e6, 1)) for size in sizes]
+    return {**_row("tools, refused", "tools", sizes, lambda n: refusing(with_tools(n))), "read": read}
 
 
 def _anew(run: Callable[[], object]) -> Callable[[], object]:
@@ -76,8 +77,9 @@ def _anew(run: Callable[[], object]) -> Callable[[], object]:
     return first
 
 
-def _refusing(tools: int) -> Callable[[], object]:
-    run = _anew(planning("", with_tools(tools)).run)
+def refusing(raw: bytes) -> Callable[[], object]:
+    """A request that is refused, and as if nobody had sent its tools before."""
+    run = _anew(planning("", raw).run)
 
     def refused() -> None:
         try:

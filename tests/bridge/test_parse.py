@@ -46,6 +46,18 @@ REFUSED: dict[str, tuple[Any, str | None, str]] = {
     "tools not a list": ({"tools": {}}, "tools", "expected `array | null`"),
     "tool without a type": ({"tools": [{}]}, "tools[0].type", "has no `type`"),
     "function tool without a name": ({"tools": [{"type": "function"}]}, "tools[0].name", "has no `name`"),
+    "the last of many tools without a name": (
+        {"tools": [*({"type": "function", "name": f"f{n}"} for n in range(300)), {"type": "function", "name": ""}]},
+        "tools[300].name",
+        "has no `name`",
+    ),
+    "one of many tools with a wrong schema": (
+        {"tools": [{"type": "odd"}, {"type": "function", "name": "f", "parameters": 1}]},
+        "tools[1].parameters",
+        "expected `object | null`",
+    ),
+    "a tool whose type is a list": ({"tools": [{"type": "odd"}, {"type": []}]}, "tools[1].type", "has no `type`"),
+    "a tool that is none": ({"tools": [{"type": "odd"}, 1]}, "tools[1]", "expected `object`"),
     "nested tool without a name": (
         {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]},
         "tools[0].tools[0].name",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.toolset import MOST_KEPT, MOST_MADE, MOST_TEXT, Toolset, find_toolset, toolset_of
@@ -96,6 +96,40 @@ def planned(tools: object, target: Target = TARGETS[0]) -> Plan:
     return plan_request(parse_request(json.dumps({"input": "Hi", "tools": tools}).encode()), target)
 
 
+LEAVES: Final = st.one_of(st.none(), st.integers(0, 9), st.text('a\n {[,"', max_size=4))
+NAMES: Final = st.text(max_size=1)
+NESTED: Final = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
+)
+
+
+@given(st.lists(st.dictionaries(NAMES, NESTED, max_size=3), min_size=1, max_size=3), st.integers(1, 40))
+def test_what_they_weigh_by_their_text_refuses_no_more_and_no_less(tools: list[dict[str, Any]], most: int) -> None:
+    kept = find_toolset(json.loads(json.dumps(tools)), as_text=True)
+    assert kept is not None
+    assert kept.weight is not None
+    for limits in (RequestLimits(max_values=most), RequestLimits(max_depth=most), RequestLimits(max_tools=most)):
+        assert _refused_by(limits, kept) == _refused_by(limits, tools)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 61, 62, 63, 64, 96, 97, 98, 99, 100, 200])
+def test_deep_ones_too(depth: int) -> None:
+    for innermost in ("", 1, {}, []):
+        tools: Any = [{"type": "odd", "a": reduce(lambda inner, _: {"a": inner}, range(depth), innermost)}]
+        kept = find_toolset(tools, as_text=True)
+        assert kept is not None
+        assert kept.weight is not None
+        assert _refused_by(DEFAULT_LIMITS, kept) == _refused_by(DEFAULT_LIMITS, tools)
+
+
+def _refused_by(limits: RequestLimits, tools: list[dict[str, Any]]) -> str:
+    try:
+        check_body({"tools": tools}, limits)
+    except RequestRefused as refused:
+        return refused.message
+    return ""
+
+
 def test_the_same_tools_are_surveyed_once_for_each_model() -> None:
     toolset_of.cache_clear()
     first, again, other = planned([FUNCTION]), planned([FUNCTION]), planned([FUNCTION], TARGETS[2])
@@ -143,7 +177,9 @@ def test_what_is_kept_has_its_bounds() -> None:
     for number in range(MOST_KEPT + 5):
         planned([{**FUNCTION, "name": f"f{number}"}])
     assert toolset_of.cache_info().currsize == MOST_KEPT
-    assert find_toolset([{**FUNCTION, "description": "x" * MOST_TEXT}], as_text=True) is None
+    long = [{**FUNCTION, "description": "x" * MOST_TEXT}]
+    assert find_toolset(long, as_text=True) == long
+    assert find_toolset(long, as_text=True) is not find_toolset(long, as_text=True)
     kept = Toolset([FUNCTION])
     for number in range(5 * MOST_MADE):
         assert kept.once(number, partial(str, number)) == str(number)
@@ -157,7 +193,7 @@ def test_what_is_made_of_another_object_is_another_thing() -> None:
     assert kept.once("it", lambda: "never made", one) == "of one"
 
 
-@pytest.mark.parametrize("tools", [None, [], "x", {"a": 1}])
+@pytest.mark.parametrize("tools", [None, [], "x", {"a": 1}, [FUNCTION, 1]])
 def test_what_is_no_list_of_tools_is_left_alone(tools: object) -> None:
     assert find_toolset(tools, as_text=True) is None
 

@@ -299,11 +299,14 @@ def test_a_refused_body_leaves_stdout_empty() -> None:
     assert "✗ Refused" in done.stderr
 
 
-def test_too_many_tools_are_a_refusal_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_too_many_tools_are_a_refusal_too_and_the_other_fields_are_told_beside_it(tmp_path: Path, inside: bool) -> None:
     tools = [{"type": "function", "name": f"tool{n}"} for n in range(200)]
-    done = run(write(tmp_path, {"input": "hi", "tools": tools}), "-p", "deepseek")
+    given = [{"type": "namespace", "name": "box", "tools": tools}] if inside else tools
+    done = run(write(tmp_path, {"input": "hi", "temperature": 9, "tools": given}), "-p", "deepseek")
     assert done.exit_code == 2
     assert "200 tools for a provider that takes 128" in done.output
+    assert "9 is sent as 2" in done.output
 
 
 def test_a_request_that_nobody_takes_is_refused_before_a_provider_is_asked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from isthmus.bridge.toolset import Toolset, Weight
+from isthmus.bridge.toolset import Toolset, Weight, count_tools, objects_in
 from isthmus.errors import REQUEST_TOO_LARGE, RequestRefused
 from isthmus.protocol.json import JsonObject, count_marks, count_values
 
@@ -109,10 +109,10 @@ def check_body(body: JsonObject, limits: RequestLimits) -> int:
     one, so that these are told apart only where there are many."""
     if len(body) > limits.max_fields:
         raise _refusal("max_fields", limits, "has more than {} fields", None)
-    weight = _weight(body.get("tools"))
+    weight, values = _weight(body.get("tools")), 0
     if weight is not None and weight.depth < limits.max_depth:
         values = weight.values + _count_values({**body, "tools": None}, limits)
-    else:
+    if not values or values > limits.max_values:  # also where tools may weigh less than they seem to
         values = _count_values(body, limits)
     if values > min(limits.max_items, limits.max_parts, limits.max_tools, limits.max_values):
         _check_kinds(body, limits)
@@ -121,7 +121,7 @@ def check_body(body: JsonObject, limits: RequestLimits) -> int:
 
 
 def _check_kinds(body: JsonObject, limits: RequestLimits) -> None:
-    items = _objects(body.get("input"))
+    items = objects_in(body.get("input"))
     if len(items) > limits.max_items:
         raise _refusal("max_items", limits, "has more than {} items", "input")
     fields = [*chain.from_iterable(map(dict.values, items))]
@@ -129,18 +129,6 @@ def _check_kinds(body: JsonObject, limits: RequestLimits) -> None:
         raise _refusal("max_parts", limits, "has items with more than {} parts", "input")
     if _count_tools(body, items, limits.max_tools) > limits.max_tools:
         raise _refusal("max_tools", limits, "has more than {} tools", "tools")
-
-
-def weigh_tools(tools: Toolset) -> Weight:
-    """What they add to any request that they come with."""
-    objects: list[JsonObject] = []
-    lists: list[list[Any]] = [tools]
-    values = depth = 0
-    while objects or lists:
-        below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
-        objects, lists = _objects(below), _lists(below)
-        values, depth = values + len(below), depth + 1
-    return Weight(_count_tools({"tools": tools}, [], _ANY), values, depth)
 
 
 def check_texts(inputs: Sequence[object], limits: RequestLimits) -> None:
@@ -167,10 +155,6 @@ def check_stored(size: int, limits: RequestLimits) -> None:
     _refuse_above(size, "max_input", limits, "leads to items of more than {} bytes", "input")
 
 
-def _objects(given: Any) -> list[JsonObject]:
-    return [*compress(given, map(isinstance, given, repeat(dict)))] if isinstance(given, list) else []
-
-
 def _lists(given: list[Any]) -> list[list[Any]]:
     return [*compress(given, map(isinstance, given, repeat(list)))]
 
@@ -183,21 +167,12 @@ _tools_of: Final = methodcaller("get", "tools")
 
 
 def _count_tools(body: JsonObject, items: list[JsonObject], most: int) -> int:
-    """Those of the request, of its items, and inside namespaces; stops counting above `most`."""
-    waiting = [*filter(None, (body.get("tools"), *map(_tools_of, items)))]
+    """Those of the request, of its items, and inside namespaces."""
+    lists = [*filter(None, (body.get("tools"), *map(_tools_of, items)))]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
-        waiting.append(choice.get("tools"))
-    count = 0
-    while waiting and count <= most:
-        given = waiting.pop()
-        if (weight := _weight(given)) is not None:
-            count += weight.tools
-            continue
-        tools = _objects(given)
-        count += len(tools)
-        waiting += filter(None, map(_tools_of, tools))
-    return count
+        lists.append(choice.get("tools"))
+    return count_tools(lists, most)
 
 
 def _count_values(body: JsonObject, limits: RequestLimits) -> int:
@@ -208,7 +183,7 @@ def _count_values(body: JsonObject, limits: RequestLimits) -> int:
     for _ in range(limits.max_depth):
         below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
         count += len(below)
-        objects, lists = _objects(below), _lists(below)
+        objects, lists = objects_in(below), _lists(below)
         if count > limits.max_values or not (objects or lists):
             return count
     raise _refusal("max_depth", limits, "is nested more than {} levels deep", None)

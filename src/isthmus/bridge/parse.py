@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, compress, repeat
-from operator import methodcaller
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, cast
 
 import msgspec
@@ -22,7 +22,6 @@ from isthmus.bridge.limits import (
     few_values,
     is_heavy,
     too_wide,
-    weigh_tools,
 )
 from isthmus.bridge.toolset import find_toolset
 from isthmus.errors import RequestRefused
@@ -60,7 +59,7 @@ def parse_request(
     if toolset is not None:
         body = {**body, "tools": toolset}
     values = few or few_values(raw, limits) or check_body(body, limits)
-    _check(body, CreateResponse, "")
+    _check(body if toolset is None else {**body, "tools": None}, CreateResponse, "")
     checked = cast(CreateResponse, body)
     given = checked.get("input")
     if given is None and isinstance(body.get("messages"), list):
@@ -69,10 +68,10 @@ def parse_request(
     if checked.get("previous_response_id") is not None and checked.get("conversation") is not None:
         both = "`previous_response_id` and `conversation` exclude each other; send one of them"
         raise RequestRefused(both, code="mutually_exclusive_parameters", param="previous_response_id")
-    if toolset is None or toolset.weight is None:
+    if toolset is None or not toolset.sound:
         _check_tools(checked.get("tools") or (), "tools")
         if toolset is not None:
-            toolset.weight = weigh_tools(toolset)
+            toolset.sound = True
     if isinstance(given, str):
         return Request(checked, ({"type": "message", "role": "user", "content": given},), values, size)
     return Request(checked, parse_items(given or (), "input"), values, size)
@@ -94,6 +93,8 @@ def parse_items(given: Sequence[JsonObject], path: str) -> tuple[JsonObject, ...
 
 
 _type_of: Final = methodcaller("get", "type")
+_type_in: Final = itemgetter("type")
+_name_of: Final = attrgetter("name")
 _text_of: Final = {"message": methodcaller("get", "content")}
 _output_of: Final = methodcaller("get", "output")
 
@@ -129,6 +130,9 @@ def decode_json(raw: bytes | bytearray | str, limits: RequestLimits = DEFAULT_LI
 
 
 def _check_tools(tools: Sequence[JsonObject], path: str) -> None:
+    if _are_sound(tools):
+        return
+    # One is not well-formed, or holds others: one by one.
     for index, tool in enumerate(tools):
         where, kind = f"{path}[{index}]", tool.get("type")
         if not isinstance(kind, str):
@@ -140,6 +144,21 @@ def _check_tools(tools: Sequence[JsonObject], path: str) -> None:
         _check(tool, shape, where)
         if kind == "namespace":
             _check_tools(tool["tools"], f"{where}.tools")
+
+
+def _are_sound(tools: Sequence[JsonObject]) -> bool:
+    """Whether they are as they must be: those of a kind are looked at together, for the sake of long lists."""
+    try:
+        kinds = [*map(_type_in, tools)]
+        for kind in (several := {*kinds}):
+            alike = [*compress(tools, map(kind.__eq__, kinds))] if len(several) > 1 else tools
+            if not isinstance(kind, str) or kind == "namespace":
+                return False
+            if kind in TOOL_SHAPES and not all(map(_name_of, msgspec.convert(alike, _TOOLS[kind]))):
+                return False
+    except (KeyError, TypeError, msgspec.ValidationError):
+        return False
+    return True
 
 
 def _parse_item(item: JsonObject, path: str) -> JsonObject:
@@ -168,6 +187,10 @@ def _parse_item(item: JsonObject, path: str) -> JsonObject:
 _SHAPES: Final[Mapping[str, Any]] = {
     kind: list[shape]  # type: ignore[valid-type]  # a type like any other, made of a table
     for kind, shape in ITEM_SHAPES.items()
+}
+_TOOLS: Final[Mapping[str, Any]] = {
+    kind: list[shape]  # type: ignore[valid-type]  # likewise
+    for kind, shape in TOOL_SHAPES.items()
 }
 _CARRIERS: Final = ("additional_tools", "tool_search_output")
 """Items that bring tools along."""

@@ -211,12 +211,14 @@ def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) ->
     decided: list[CompatibilityDecision] = [*asked.noted]
     identities: list[ToolIdentity] = []
     try:
+        # Too many tools are refused before anything else is decided; here the rest is told all the same.
+        any_number = replace(capabilities, tools=replace(capabilities.tools, max=None))
         survey = survey_tools(
-            body.get("tools"), request.items, body.get("tool_choice"), capabilities, managed=host.managed
+            body.get("tools"), request.items, body.get("tool_choice"), any_number, managed=host.managed
         )
         identities += survey.identities
         decided += plan_bridge_compatibility(request, capabilities, host, survey=survey).decisions
-        decided += plan_tools(survey).decisions
+        decided += plan_tools(replace(survey, most=capabilities.tools.max)).decisions
     except RequestRefused:
         pass  # it is the refusal itself: too many tools, or two that cannot be told apart
     decided = list(apply_strict(tuple(decided), host.strict))

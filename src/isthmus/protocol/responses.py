@@ -127,9 +127,10 @@ class CreateResponse(TypedDict, total=False):
 
 
 def _shape(kind: str, required: Mapping[str, Any], optional: Mapping[str, Any]) -> type[msgspec.Struct]:
-    """What an object must look like; fields that are named nowhere may stand in it."""
+    """What an object must look like; fields that are named nowhere may stand in it. None is ever kept: the search for
+    garbage need not know of them."""
     maybe = [(name, given, None) for name, given in optional.items()]
-    return msgspec.defstruct(kind, [*required.items(), *maybe])
+    return msgspec.defstruct(kind, [*required.items(), *maybe], gc=False)
 
 
 _TEXT: Final = str | None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.diagnostics import refuse_rejected
@@ -235,6 +238,56 @@ def test_of_plain_functions_too_many_are_refused_before_any_is_looked_into(choic
 )
 def test_where_it_is_not_certain_the_plan_counts_what_is_sent(tools: list[dict[str, Any]]) -> None:
     assert len(sent(plan_tools(survey_tools(tools, (), None, CAPABILITIES)))) <= 128
+
+
+KINDS: list[dict[str, Any]] = [
+    *({"type": "function", "name": name} for name in "abc"),
+    {"type": "function", "name": "a", "description": "another"},
+    {"type": "function", "name": "late", "defer_loading": True},
+    {"type": "tool_search"},
+    {"type": "custom", "name": "c"},
+    {"type": "web_search"},
+    {"type": "image_generation"},
+    {"type": "local_shell"},
+    {"type": "computer_use_preview"},
+    {"type": "mcp", "server_label": "wiki", "server_url": "https://wiki.example"},
+    {"type": "namespace", "name": "n", "tools": []},
+    {"type": "namespace", "name": "n", "tools": [LOOK, {"type": "custom", "name": "d"}]},
+]
+WAYS: list[Any] = [None, "auto", "required", "none", "odd", LOOK, {"type": "allowed_tools", "tools": [LOOK]}]
+
+
+@given(
+    tools=st.lists(st.sampled_from(KINDS), max_size=8),
+    brought=st.lists(st.sampled_from(KINDS), max_size=3),
+    choice=st.sampled_from(WAYS),
+    most=st.integers(0, 6),
+    sees=st.booleans(),
+)
+def test_what_is_refused_early_is_what_would_be_refused_once_all_is_planned(
+    tools: list[dict[str, Any]], brought: list[dict[str, Any]], choice: Any, most: int, sees: bool
+) -> None:
+    degraded = {"custom": "function", "local_shell": "function", "tool_search": "function"}
+    support = ToolSupport(native=frozenset({"function", "web_search"}), degraded=degraded, max=most)
+    rules = MessageRules(input=frozenset({"image"} if sees else ()))
+    bounded = ProviderCapabilities(tools=support, messages=rules)
+    free = ProviderCapabilities(tools=msgspec.structs.replace(support, max=None), messages=rules)
+    items = [{"type": "additional_tools", "tools": brought}] if brought else []
+
+    def late() -> ToolPlan:
+        return plan_tools(msgspec.structs.replace(survey_tools(tools, items, choice, free), most=most))
+
+    def early() -> ToolPlan:
+        return plan_tools(survey_tools(tools, items, choice, bounded))
+
+    assert _outcome(early) == _outcome(late)
+
+
+def _outcome(plan: Callable[[], ToolPlan]) -> str:
+    try:
+        return f"sent {sent(plan())}"
+    except RequestRefused as refused:
+        return f"refused {refused.message}"
 
 
 def test_only_tools_that_are_sent_count_towards_the_limit() -> None:

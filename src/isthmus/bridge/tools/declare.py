@@ -30,9 +30,7 @@ def plan_tool_declaration(
 ) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us.
     `sees`: the model takes images."""
-    provider_type = tool.type if tool.type in support.native else support.degraded.get(tool.type, "")
-    if tool.type in COMPUTERS and not provider_type and sees and "function" in support.native:
-        provider_type = "function"
+    provider_type = _sent_as(tool, support, sees)
     if refusal := _refusal(tool, support):
         return leave_out(tool, "rejected", refusal)
     if obstacle := _obstacle(tool, support, provider_type):
@@ -51,6 +49,11 @@ def plan_tool_declaration(
     return (_plan_function if provider_type == "function" else _plan_hosted)(tool, support, identity)
 
 
+def is_sent(tool: CatalogTool, support: ToolSupport, *, sees: bool = False) -> bool:
+    """Whether one survives, without making anything of it."""
+    return not _refusal(tool, support) and not _obstacle(tool, support, _sent_as(tool, support, sees))
+
+
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
     return leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
 
@@ -62,6 +65,13 @@ def leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclaration
 
 def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan]) -> list[JsonObject]:
     return [_render(plan) for plan in declarations if plan.identity is not None]
+
+
+def _sent_as(tool: CatalogTool, support: ToolSupport, sees: bool) -> str:
+    """The provider's type for it; empty: there is none."""
+    kind = tool.type if tool.type in support.native else support.degraded.get(tool.type, "")
+    looks = tool.type in COMPUTERS and not kind and sees and "function" in support.native
+    return "function" if looks else kind
 
 
 def _refusal(tool: CatalogTool, support: ToolSupport) -> str:

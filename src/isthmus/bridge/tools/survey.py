@@ -9,7 +9,8 @@ Once it is known whether the model will think, the choice narrows them: a `ToolP
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import methodcaller
+from itertools import repeat
+from operator import contains, itemgetter, methodcaller
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport,
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import CARRIERS, build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
-from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration, refuse_lonely
+from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, is_sent, plan_tool_declaration, refuse_lonely
 from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.toolset import NO_TOOLS, Toolset
@@ -28,6 +29,8 @@ from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 _type_of: Final = methodcaller("get", "type")
+_type_in: Final = itemgetter("type")
+_name_in: Final = itemgetter("name")
 
 
 class ToolSurvey(msgspec.Struct, frozen=True):
@@ -83,11 +86,16 @@ def survey_tools(
     known = tools if isinstance(tools, Toolset) else None if tools else NO_TOOLS
     if known is None or managed is not NOTHING_MANAGED or isinstance(tool_choice, dict):
         return make()
-    if not CARRIERS.isdisjoint(map(_type_of, items)):
-        return make()  # the conversation brings tools of its own
+    if _are_brought(items):
+        return make()
     sees, alone = "image" in capabilities.messages.input, capabilities.dialect == "codex"
     name = (tools is None, tool_choice, search, spent, sees, alone)
     return known.once(name, make, capabilities.tools, capabilities.tool_choice)
+
+
+def _are_brought(items: Sequence[JsonObject]) -> bool:
+    """Whether the conversation has tools of its own."""
+    return not CARRIERS.isdisjoint(map(_type_of, items))
 
 
 def _survey(
@@ -101,13 +109,20 @@ def _survey(
     spent: bool,
 ) -> ToolSurvey:
     choice = read_tool_choice(tool_choice)
-    _refuse_at_once(tools, choice, capabilities.tools)
+    # Too many are refused before anything is made of them, where it is certain how many are sent: where the choice
+    # takes none of them out, nothing is loaded later, and no server's tools come in. Else `plan_tools` counts.
+    narrows = choice.entries is not None or choice.mode == "none" or bool(choice.problem)
+    most = None if narrows else capabilities.tools.max
+    if tools is not None and most is not None and len(tools) > most and not _are_brought(items):
+        _refuse_functions(tools, capabilities.tools, most)
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
     if not catalog:
         return _survey_of_none(choice, capabilities, given=tools is not None)
     allocate = create_provider_name_allocator()
     support, sees = capabilities.tools, "image" in capabilities.messages.input
     searched = any(runs_here(tool.type, tool.tool) for tool in catalog)
+    if most is not None and len(catalog) > most and not searched and managed is NOTHING_MANAGED:
+        _refuse_above(most, sum([is_sent(tool, support, sees=sees) for tool in catalog]))
     declared: list[ToolDeclarationPlan] = []
     servers = frozenset(tool.name for tool in catalog if is_called(tool, support, managed)) if managed.mcp else None
     found: Loaded = frozenset()
@@ -162,24 +177,22 @@ def _survey_of_none(choice: ToolChoice, capabilities: ProviderCapabilities, *, g
     )
 
 
-def _refuse_at_once(tools: Sequence[JsonObject] | None, choice: ToolChoice, support: ToolSupport) -> None:
-    """Too many, where that is certain before any of them is looked into: functions, each once, and no choice among
-    them. Of whatever else a request has, `plan_tools` knows how many are sent."""
-    narrows = choice.entries is not None or choice.mode == "none"
-    if tools is None or support.max is None or len(tools) <= support.max or narrows or choice.problem:
+def _refuse_functions(tools: Sequence[JsonObject], support: ToolSupport, most: int) -> None:
+    """Functions, each once: each of them is sent, and none has to be looked into."""
+    if "function" not in support.native or {*map(_type_in, tools)} != {"function"}:
         return
-    plain = [tool.get("name") for tool in tools if tool.get("type") == "function" and not tool.get("defer_loading")]
-    if "function" in support.native and len(plain) == len(set(plain)) == len(tools):
-        raise _too_many(len(plain), support.max)
+    if len({*map(_name_in, tools)}) == len(tools) and not any(map(contains, tools, repeat("defer_loading"))):
+        _refuse_above(most, len(tools))
 
 
-def _too_many(count: int, most: int) -> RequestRefused:
-    return RequestRefused(
-        f"`tools` has {count} tools for a provider that takes {most}; send fewer, or narrow them with "
-        "`tool_choice` of type `allowed_tools`",
-        code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
-        param="tools",
-    )
+def _refuse_above(most: int, count: int) -> None:
+    if count > most:
+        raise RequestRefused(
+            f"`tools` has {count} tools for a provider that takes {most}; send fewer, or narrow them with "
+            "`tool_choice` of type `allowed_tools`",
+            code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+            param="tools",
+        )
 
 
 def _defer(declared: Sequence[ToolDeclarationPlan], choice: ToolChoice) -> tuple[ToolDeclarationPlan, ...]:
@@ -211,8 +224,8 @@ def _plan_tools(survey: ToolSurvey, thinking: bool) -> ToolPlan:
     keep, sent = choice.keep, survey.offered
     if keep is not None:
         sent = tuple(plan for plan in sent if plan.identity is not None and plan.identity.provider_name in keep)
-    if survey.most is not None and len(sent) > survey.most:
-        raise _too_many(len(sent), survey.most)
+    if survey.most is not None:
+        _refuse_above(survey.most, len(sent))
     decisions = [plan.decision for plan in survey.declared]
     if survey.given or survey.declared:
         decisions.append(_summarise(survey, len(sent)))
