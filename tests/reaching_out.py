@@ -8,8 +8,8 @@ import pytest
 
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.http import HttpBackend
-from isthmus.upstream.wire import Endpoint
 
 
 async def failure(endpoint: Endpoint, body: dict[str, Any] | None = None) -> UpstreamFailed:

@@ -27,8 +27,8 @@ from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError, CredentialsRefused, IsthmusError, UpstreamFailed
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.catalog import offered_models
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.knock import SOUND, Knock, Verdict, knock, shows_key, verdict_of
-from isthmus.upstream.wire import Endpoint
 from isthmus.values.redact import redact_url
 from isthmus.wiring_endpoints import http_endpoint, places_of
 from isthmus.wiring_providers import codex_options

@@ -18,7 +18,7 @@ from isthmus.providers import Provider
 from isthmus.providers.dialects import facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.upstream.breaker import BreakerRule
-from isthmus.upstream.wire import EMBEDDINGS, IMAGE_EDITS, IMAGES, Elsewhere, Endpoint
+from isthmus.upstream.endpoint import EMBEDDINGS, IMAGE_EDITS, IMAGES, Elsewhere, Endpoint
 
 
 def places_of(settings: ProviderConfig) -> list[ProviderConfig]:

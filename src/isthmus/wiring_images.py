@@ -21,10 +21,10 @@ from isthmus.gateway.directory import Served
 from isthmus.ports import Drawer, Workers
 from isthmus.providers import load_provider
 from isthmus.tools.images import ImageTool, Studio
+from isthmus.upstream.endpoint import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint, Patience
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.retry import RetryingBackend
 from isthmus.upstream.visit import Visitor
-from isthmus.upstream.wire import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint, Patience
 
 OWN = "images"
 """What an endpoint of its own is called in sentences and in `provider/model`."""

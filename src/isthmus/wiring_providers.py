@@ -22,10 +22,11 @@ from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect
 from isthmus.providers.schema import COMPUTED
 from isthmus.upstream.asking import Asking
+from isthmus.upstream.endpoint import EMBEDDINGS, IMAGES
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import EMBEDDINGS, IMAGES, Wire
+from isthmus.upstream.wire import Wire
 from isthmus.wiring_endpoints import http_endpoint, places_of, with_key
 from isthmus.wiring_workers import schema_bounds
 

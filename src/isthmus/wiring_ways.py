@@ -22,7 +22,7 @@ from isthmus.gateway.directory import Served
 from isthmus.ports import Workers
 from isthmus.providers import load_provider
 from isthmus.upstream.breaker import FAILURES
-from isthmus.upstream.wire import MAX_QUEUED
+from isthmus.upstream.endpoint import MAX_QUEUED
 from isthmus.wiring_providers import serve_provider
 
 

@@ -17,8 +17,8 @@ BOUND = re.compile(r"(MAX|MOST|LONGEST|LARGEST|DEEPEST)(_|$)")
 ELSEWHERE = ("cli", "demo", "testing")
 """Rooms that serve nobody else."""
 DEFAULTS = {
-    "upstream.wire.MAX_CONNECTIONS": "providers.NAME.max_connections",
-    "upstream.wire.MAX_QUEUED": "providers.NAME.max_queued",
+    "upstream.endpoint.MAX_CONNECTIONS": "providers.NAME.max_connections",
+    "upstream.endpoint.MAX_QUEUED": "providers.NAME.max_queued",
     "ports.records.DEFAULT_MAX_DEPTH": "store.max_chain",
     "ports.keys.MOST_DEEDS": "store.audit_entries",
     "bridge.sse.MAX_EVENT": "limits.max_answer",

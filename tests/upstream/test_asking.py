@@ -13,7 +13,7 @@ from isthmus.providers.word.told import Word
 from isthmus.testing import HANG, Answer, ScriptedUpstream, drop, error, html_error, reply, silence
 from isthmus.upstream import asking as module
 from isthmus.upstream.asking import Asking
-from isthmus.upstream.wire import Endpoint
+from isthmus.upstream.endpoint import Endpoint
 
 LISTED = reply({"data": [{"id": "m", "max_model_len": 4096}]})
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from isthmus.upstream.client import open_client
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.lean.client import LeanClient
 from isthmus.upstream.proxied.client import ProxiedClient
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 
 
 @pytest.mark.parametrize(("proxy", "chosen"), [(None, LeanClient), ("http://127.0.0.1:1", ProxiedClient)])

@@ -16,10 +16,10 @@ from isthmus.bridge.types.plan import Target
 from isthmus.errors import UpstreamFailed
 from isthmus.providers import load_provider
 from isthmus.testing import ScriptedUpstream, Step, error, reply, stream
+from isthmus.upstream.endpoint import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint
 
 PNG = b64encode(b"\x89PNG\r\n\x1a\n" + b"x" * 60).decode()
 GOOD = reply({"data": [{"b64_json": PNG}]})

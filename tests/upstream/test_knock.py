@@ -18,8 +18,8 @@ from isthmus.testing import (
     reply,
     silence,
 )
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.knock import SOUND, Knock, Verdict, knock
-from isthmus.upstream.wire import Endpoint
 
 KEY = "sk-knocking-4f1b9c27aa"
 LISTED = reply({"data": [{"id": "a"}, {"id": "b"}]})

@@ -10,8 +10,8 @@ from isthmus import Bridge, Retry
 from isthmus.errors import CredentialsRefused, IsthmusError, RateLimited, RequestRefused, UpstreamFailed
 from isthmus.testing import PATIENCE, Gate, ScriptedUpstream, Step, drop, error, reply, stream
 from isthmus.upstream import wire
+from isthmus.upstream.endpoint import Patience
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-from isthmus.upstream.wire import Patience
 from raw_server import raw_server
 from speaking_responses import native, native_reply
 

@@ -20,8 +20,9 @@ from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.testing import Gate, ScriptedUpstream, Step, chat, drop, error, reply, silence
 from isthmus.testing.replies import chat_reply
 from isthmus.testing.script import CUT, Answer
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.probe.probe import probe
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 from one_provider import HELLO, one_provider, say
 from reaching_out import failure
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pytest
 
 from isthmus.errors import UpstreamFailed
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.endpoint import Endpoint, Patience
+from isthmus.upstream.wire import Wire
 from upstream.talking_lines import CLOSE, Talking, talking
 
 if sys.version_info >= (3, 14):

@@ -14,8 +14,9 @@ from isthmus.client.retry import NO_RETRY
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
 from isthmus.testing.replies import chat_reply
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.http import HttpBackend
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.wire import Wire
 from one_provider import HELLO, one_provider
 from own_time import turns
 from raw_server import raw_server

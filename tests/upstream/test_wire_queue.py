@@ -17,7 +17,7 @@ from isthmus.errors import UpstreamBusy
 from isthmus.log import Told
 from isthmus.testing import Gate, ScriptedUpstream, Step, chat, reply
 from isthmus.testing.replies import chat_reply
-from isthmus.upstream.wire import MAX_CONNECTIONS, MAX_QUEUED, Endpoint
+from isthmus.upstream.endpoint import MAX_CONNECTIONS, MAX_QUEUED, Endpoint
 from one_provider import HELLO, one_provider, say, settle
 from reaching_out import failure
 from talking import Talk

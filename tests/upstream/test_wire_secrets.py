@@ -12,8 +12,8 @@ import pytest
 
 from isthmus.errors import IsthmusError
 from isthmus.testing import ScriptedUpstream, error, reply, silence, stream
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-from isthmus.upstream.wire import Endpoint, Patience
 from leaking import assert_silent, everything_of
 from raw_server import raw_server
 from reaching_out import failure

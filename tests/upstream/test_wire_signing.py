@@ -9,8 +9,9 @@ import pytest
 from isthmus.errors import CredentialsRefused, UpstreamFailed, specify
 from isthmus.scrub import Secret
 from isthmus.testing import ScriptedUpstream, drop, reply
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.sign import CannotSign
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 
 
 class Counting:

@@ -103,8 +103,8 @@ def ask_gateway(url: str, model: str | None, key: ShownKey) -> Elsewhere:
 
 async def look_at_gateway(base: str, model: str | None, key: ShownKey, seconds: float = _PATIENCE) -> Elsewhere:
     from isthmus.cli.offer import unknown_model
+    from isthmus.upstream.endpoint import Patience
     from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-    from isthmus.upstream.wire import Patience
 
     gateway = RemoteGateway(GatewayAddress(f"{base}/v1", key.value, patience=Patience(seconds, seconds, seconds)))
     try:

@@ -78,8 +78,8 @@ def models(
 
 def read_gateway(url: str, key: str = "") -> list[Row]:
     """What a gateway lists, to whoever has this key."""
+    from isthmus.upstream.endpoint import Patience
     from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-    from isthmus.upstream.wire import Patience
 
     async def listing() -> JsonObject:
         remote = RemoteGateway(GatewayAddress(url, key, patience=Patience(10.0, 10.0, 10.0)))

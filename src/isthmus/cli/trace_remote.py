@@ -13,8 +13,8 @@ from isthmus.errors import ConfigError, RequestRefused, UpstreamFailed
 from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.ports.traces import MOST_WALKED, Capturing, TraceFilter, TracePage
 from isthmus.protocol.json import JsonObject
+from isthmus.upstream.endpoint import Patience
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-from isthmus.upstream.wire import Patience
 
 _T = TypeVar("_T")
 _PATIENCE: Final = 30.0

@@ -22,7 +22,8 @@ from isthmus.log import tell
 from isthmus.providers.schema import WordFacts
 from isthmus.providers.word.read import Heard, read_answer
 from isthmus.providers.word.told import Told, place_of
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.endpoint import Endpoint, Patience
+from isthmus.upstream.wire import Wire
 
 log = logging.getLogger("isthmus.upstream")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from isthmus.upstream.lean.client import LeanClient
 
 if TYPE_CHECKING:
-    from isthmus.upstream.wire import Endpoint
+    from isthmus.upstream.endpoint import Endpoint
 
 
 class Answer(Protocol):

@@ -14,8 +14,9 @@ from isthmus.bridge.images.plan import ImagePlan
 from isthmus.bridge.images.write import write_images
 from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.sse import SseParser
+from isthmus.upstream.endpoint import IMAGE_EDITS, IMAGES
 from isthmus.upstream.rate_limits import rate_limits
-from isthmus.upstream.wire import IMAGE_EDITS, IMAGES, Incoming
+from isthmus.upstream.wire import Incoming
 
 if TYPE_CHECKING:
     from isthmus.upstream.http import HttpBackend

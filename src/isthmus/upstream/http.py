@@ -24,9 +24,10 @@ from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.cut import Setting, cut_answer
+from isthmus.upstream.endpoint import EMBEDDINGS, Endpoint
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.rate_limits import rate_limits
-from isthmus.upstream.wire import EMBEDDINGS, Endpoint, Incoming, Wire
+from isthmus.upstream.wire import Incoming, Wire
 
 if TYPE_CHECKING:  # loaded with the first request for vectors, for images, or in that dialect
     from isthmus.bridge.dialects.messages.decode import MessagesDecoder

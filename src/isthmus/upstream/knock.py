@@ -22,7 +22,8 @@ from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.errors import UpstreamFailed
 from isthmus.providers.word.read import Heard, read_answer
 from isthmus.upstream.asking import MAX_ANSWER, USER_AGENT
-from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+from isthmus.upstream.endpoint import Endpoint, Patience
+from isthmus.upstream.wire import Incoming, Wire
 from isthmus.values.redact import is_secret_key
 
 Verdict = Literal[

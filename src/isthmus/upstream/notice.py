@@ -18,7 +18,8 @@ from isthmus.errors import UpstreamFailed
 from isthmus.providers.schema import NoticeFacts
 from isthmus.providers.word.read import read_answer
 from isthmus.upstream.asking import MAX_ANSWER, USER_AGENT
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.endpoint import Endpoint, Patience
+from isthmus.upstream.wire import Wire
 
 _ANY: Final = "*"
 

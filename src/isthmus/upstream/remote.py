@@ -26,7 +26,8 @@ from isthmus.errors import (
 )
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Secret
-from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+from isthmus.upstream.endpoint import Endpoint, Patience
+from isthmus.upstream.wire import Incoming, Wire
 
 _T = TypeVar("_T")
 _MAX_ERROR: Final = 64 * 1024

@@ -14,8 +14,9 @@ from urllib.parse import urljoin
 
 from isthmus.addresses import fault_of_visit, is_public
 from isthmus.scrub import Secret
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.guard import Lookup
-from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+from isthmus.upstream.wire import Incoming, Wire
 
 USER_AGENT: Final = "isthmus (visits)"
 MAX_HOPS: Final = 3

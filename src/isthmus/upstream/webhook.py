@@ -19,8 +19,9 @@ from isthmus.addresses import is_public
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Notice, Refused
 from isthmus.scrub import Secret
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.guard import Lookup
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.wire import Wire
 
 USER_AGENT: Final = "isthmus (webhooks)"
 _GONE: Final = 410

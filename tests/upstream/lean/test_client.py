@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from isthmus.errors import UpstreamFailed
+from isthmus.upstream.endpoint import Elsewhere, Endpoint
 from isthmus.upstream.lean.client import LONGEST_IDLE, LeanClient
-from isthmus.upstream.wire import Elsewhere, Endpoint, Wire
+from isthmus.upstream.wire import Wire
 from own_time import clock, run_in_own_time
 from upstream.talking_lines import talking
 from upstream.test_wire_answers import OK, ask, endpoint

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from isthmus.errors import UpstreamFailed
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.guard import Guard
 from isthmus.upstream.lean import dial
 from isthmus.upstream.lean.dial import Dialer, connect_first, make_context
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 from own_time import turns
 from upstream.talking_lines import CLOSE, talking
 from upstream.test_wire_answers import OK, ask

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.errors import UpstreamFailed
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.lean.answer import Answer
 from isthmus.upstream.lean.line import MAX_HEAD, MAX_INFORMATIONAL, Line
 from isthmus.upstream.trouble import Stale, Trouble
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 from own_time import turns
 from upstream.talking_lines import talking
 from upstream.test_wire_answers import CHUNKED, OK, SHAPES, ask, endpoint, packed

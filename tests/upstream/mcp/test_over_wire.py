@@ -11,10 +11,11 @@ from aiohttp import web
 pytest.importorskip("mcp")
 
 from isthmus.bridge.tools.mcp_rules import McpRule
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.mcp.host import McpHost, Server
 from isthmus.upstream.mcp.over_wire import OverWire
 from isthmus.upstream.mcp.sessions import Bounds, Sessions
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.wire import Wire
 from leaking import assert_silent, listening
 from mcp_asking import LABEL, SECRET, called, host_of, listed
 from mcp_world import greet, odd_server, one_tool

@@ -13,7 +13,8 @@ import pytest
 import yarl
 
 from isthmus.testing import ScriptedUpstream, reply
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.endpoint import Endpoint
+from isthmus.upstream.wire import Wire
 from leaking import assert_silent, everything_of
 from reaching_out import failure
 
@@ -72,7 +73,8 @@ async def test_a_process_without_a_free_descriptor_does_not_blame_the_provider(m
 def test_the_library_is_loaded_with_the_first_way_through_a_proxy_and_not_before() -> None:
     code = """
 import sys
-from isthmus.upstream.wire import Endpoint, Wire
+from isthmus.upstream.endpoint import Endpoint
+from isthmus.upstream.wire import Wire
 Wire(Endpoint("mine", "https://provider.test/v1", trust_env=False))
 print("aiohttp" in sys.modules, "yarl" in sys.modules)
 Wire(Endpoint("mine", "https://provider.test/v1", proxy="http://127.0.0.1:1"))

@@ -13,10 +13,10 @@ import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.testing import Gate, ScriptedUpstream, error, reply, silence
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.sign import CannotSign
 from isthmus.upstream.sign.google import GoogleSigner, open_google
 from isthmus.upstream.sign.open import open_signer
-from isthmus.upstream.wire import Endpoint, Patience
 from strict_clouds import TokenServer, service_account
 
 SCOPE = {"scope": "https://www.googleapis.com/auth/cloud-platform"}

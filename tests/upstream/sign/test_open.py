@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from isthmus.errors import ConfigError
+from isthmus.upstream.endpoint import Endpoint
 from isthmus.upstream.sign.google import GoogleSigner
 from isthmus.upstream.sign.open import open_signer
 from isthmus.upstream.sign.sigv4 import SigV4Signer
-from isthmus.upstream.wire import Endpoint
 
 ENDPOINT = Endpoint("cloud", "http://127.0.0.1:9/v1")
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret-1"}

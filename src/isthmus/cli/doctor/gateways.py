@@ -91,7 +91,8 @@ async def _get(base: str, path: str, key: str, within: float) -> Mapping[str, An
     import msgspec
 
     from isthmus.scrub import Secret
-    from isthmus.upstream.wire import Endpoint, Patience, Wire
+    from isthmus.upstream.endpoint import Endpoint, Patience
+    from isthmus.upstream.wire import Wire
 
     headers = {"authorization": f"Bearer {key}"} if key else {}
     endpoint = Endpoint("gateway", base, headers, patience=Patience(within, within, within), called="the gateway")

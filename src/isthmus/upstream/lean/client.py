@@ -20,7 +20,7 @@ from isthmus.upstream.lean.line import Line
 from isthmus.upstream.trouble import no_connection, unreachable
 
 if TYPE_CHECKING:
-    from isthmus.upstream.wire import Endpoint
+    from isthmus.upstream.endpoint import Endpoint
 
 LONGEST_IDLE: Final = 30.0
 """Seconds that a connection is kept without being used."""

@@ -22,8 +22,9 @@ from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.scrub import Secret
 from isthmus.tools.mcp_session import Http, McpSession, log
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.guard import Lookup
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.wire import Wire
 
 if TYPE_CHECKING:
     import httpx2

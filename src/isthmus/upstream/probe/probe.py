@@ -16,11 +16,12 @@ from isthmus.addresses import behind
 from isthmus.bridge.sse import SseParser
 from isthmus.errors import UpstreamFailed
 from isthmus.scrub import Scrub
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.probe.answers import Answer, Ask, tokens_of
 from isthmus.upstream.probe.findings import Findings, Spent
 from isthmus.upstream.probe.investigate import investigate
 from isthmus.upstream.probe.questions import ROOM
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.wire import Wire
 
 _MAX: Final = 4 * 1024 * 1024
 _READ: Final = 64 * 1024

@@ -22,7 +22,7 @@ from isthmus.upstream.proxied.trouble import explain
 from isthmus.upstream.trouble import Stale, unreachable
 
 if TYPE_CHECKING:
-    from isthmus.upstream.wire import Endpoint
+    from isthmus.upstream.endpoint import Endpoint
 
 _AT_ONCE: Final = 1024 * 1024
 """Largest body that is written in one go. aiohttp puts it behind the head first, as one more copy, and all of it waits

@@ -16,10 +16,11 @@ from isthmus.errors import UpstreamFailed
 from isthmus.ports.search import Found, Hit, Query
 from isthmus.providers.search import SearchFacts, key_headers, place_of
 from isthmus.scrub import Secret
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.guard import Lookup
 from isthmus.upstream.search.answer import NoHits, read_hits, read_refusal
 from isthmus.upstream.search.asking import build_asking
-from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+from isthmus.upstream.wire import Incoming, Wire
 
 USER_AGENT: Final = "isthmus (search)"
 MAX_REFUSAL: Final = 4_096

@@ -27,11 +27,12 @@ from isthmus.log import tell
 from isthmus.ports import Workers
 from isthmus.ports.search import ANYWHERE, Page, Scope
 from isthmus.tools.search.domains import is_within
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.guard import Lookup
 from isthmus.upstream.search.answer import MAX_TITLE, MAX_URL
 from isthmus.upstream.search.extract import PAGE, Extracted, Extraction, can_read
 from isthmus.upstream.search.kept import Kept
-from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+from isthmus.upstream.wire import Incoming, Wire
 
 log: Final = logging.getLogger("isthmus.search")
 

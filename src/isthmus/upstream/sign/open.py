@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from isthmus.errors import ConfigError
+from isthmus.upstream.endpoint import Endpoint, Patience
 from isthmus.upstream.sign import Answered, Fetch, Signer
-from isthmus.upstream.wire import Endpoint, Patience, Wire
+from isthmus.upstream.wire import Wire
 
 _LARGEST: Final = 256 * 1024
 """Bytes of an answer that brings a token."""
