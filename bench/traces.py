@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from bench.robustness.report import table
 
+from isthmus.ports.packed import pack_all
 from isthmus.ports.traced import Piece, Timings, Trace, TracedBody, TracedCall, TracedDecision, TraceSummary
 from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces.sqlite import SqliteTraces
@@ -70,7 +71,7 @@ async def measure(count: int) -> Measured:
 def _fill(store: SqliteTraces, count: int) -> float:
     chance, spent = random.Random(1), 0.0
     for start in range(0, count, _GROUP):
-        group = [_trace(number, count, chance) for number in range(start, min(start + _GROUP, count))]
+        group = pack_all(_trace(number, count, chance) for number in range(start, min(start + _GROUP, count)))
         before = time.process_time()
         store.keep(group)
         spent += time.process_time() - before

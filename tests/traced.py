@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from isthmus.ports.packed import pack_all
 from isthmus.ports.traced import Piece, Timings, Trace, TracedBody, TracedCall, TraceSummary
+from isthmus.ports.traces import TraceStore
+
+
+def keep_in(store: TraceStore, traces: Iterable[Trace]) -> None:
+    store.keep(pack_all(traces))
 
 
 def traced(id: str, at: float = 1_000.0, **fields: Any) -> Trace:

@@ -18,6 +18,7 @@ from isthmus.providers import load_provider
 from isthmus.providers.dialects import capabilities_for
 from isthmus.store.traces.sqlite import SqliteTraces
 from pieces import pieces_of
+from traced import keep_in
 
 NOW = time.time() - 1000.0
 
@@ -75,6 +76,6 @@ def kept_body(body: dict[str, Any], *, full: bool) -> TracedBody:
 def keep(path: Path, *traces: Trace) -> str:
     """Write them beside a store; gives the store's address."""
     store = SqliteTraces(path.with_name(f"{path.stem}.traces{path.suffix}"))
-    store.keep(traces)
+    keep_in(store, traces)
     store.close()
     return f"sqlite:{path}"

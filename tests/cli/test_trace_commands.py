@@ -17,6 +17,7 @@ from isthmus.cli.commands import app
 from isthmus.ports.traced import Trace, TracedError, TraceSummary
 from isthmus.store.open import open_traces
 from postgres import database_of
+from traced import keep_in
 from traced_plans import NOW, keep, traced
 
 SAID = {"model": "deepseek/deepseek-v4-pro", "input": "Hi", "user": "me", "temperature": 1.9, "seed": 5}
@@ -62,7 +63,7 @@ def store(tmp_path: Path) -> str:
 def test_traces_on_a_server_are_read_there(tmp_path: Path) -> None:
     url = database_of(tmp_path)
     opened = open_traces(url)
-    opened.keep([traced(1, SAID), refused(2)])
+    keep_in(opened, [traced(1, SAID), refused(2)])
     opened.close()
     assert f"req_{2:024x}" in ask("list", "--store", url, columns=200).stdout
 

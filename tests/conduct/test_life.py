@@ -143,12 +143,13 @@ def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
         outcome="completed",
         failure=None,
         usage={"input_tokens": 3},
-        cost=COST,
+        price=3e-06,
         seconds=4.0,
         first_token=None,
         degraded=actions.count("degraded"),
         ignored=actions.count("ignored"),
         background=True,
+        used=(3, 0, 0, 0),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gateway.house import Heard
-from isthmus.bridge.capabilities import Cost
 from isthmus.observe.everybody import Everybody
 from isthmus.ports import Ended, FirstToken
 
@@ -46,7 +45,7 @@ class OnlyEnds:
 def test_whoever_listens_to_some_kinds_is_told_these_and_asked_once() -> None:
     choosy, all_ears = OnlyEnds(), Heard()
     everybody, token = Everybody([choosy, all_ears]), FirstToken("resp_1", 1.0)
-    end = Ended("resp_1", "ann", "p", "m", 1, "completed", None, None, Cost(), 1.0, None, 0, 0)
+    end = Ended("resp_1", "ann", "p", "m", 1, "completed", None, None, None, 1.0, None, 0, 0)
     for fact in (token, end, token, end):
         everybody.tell(fact)
     assert choosy.ends == [end, end]

@@ -146,13 +146,14 @@ def test_a_gateway_whose_log_is_full_serves_on_and_tells_how_much_is_missing(tmp
             assert talk.get("/v1/models").status == 200
             while talk.get("/ready").json["log_lines_lost"] < number:  # the line comes after the answer
                 pass
+        lost = talk.get("/ready").json["log_lines_lost"]  # on a busy machine it may have had more to say
         resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         assert gateway.log.stat().st_size == before
         assert talk.get("/v1/models").status == 200
         assert gateway.stop() == 0
         told = gateway.log.read_text()
     assert "Traceback" not in told
-    assert "log.lost lines=5" in told
+    assert f"log.lost lines={lost}" in told
     assert told.count("path=/v1/models") == 1
 
 

@@ -14,7 +14,7 @@ from isthmus.ports.traced import Trace
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.testing import ScriptedUpstream, chat
 from settings.proving import Scene, ask, proves
-from traced import traced
+from traced import keep_in, traced
 
 UPSTREAM = {"providers.main.base_url": '"@UPSTREAM@"'}
 FILE = {"store.url": '"sqlite:kept.db"'}
@@ -84,8 +84,8 @@ def _recorder(gateway: Gateway) -> Recorder:
 async def _left(scene: Scene, *, age: float) -> list[str]:
     """Which of two traces, one of now and one older by so many seconds, outlive a look of the gateway."""
     store = SqliteTraces(scene.folder / "kept.traces.db")
-    store.keep([traced("old", time.time() - age)])
-    store.keep([traced("new", time.time())])
+    keep_in(store, [traced("old", time.time() - age)])
+    keep_in(store, [traced("new", time.time())])
     store.close()
     async with scene.gateway() as gateway:
         recorder = _recorder(gateway)

@@ -28,6 +28,7 @@ from isthmus.ports import (
     Sent,
     ToolRan,
 )
+from isthmus.ports.usage import used_tokens
 
 
 class Decided(Protocol):
@@ -181,6 +182,7 @@ class Life:
         if failure is None and outcome == "failed":
             failure = self._failure
         actions = [said.action for said in plan.diagnostics]
+        used = used_tokens(usage)
         now = self._now()
         return Ended(
             id=self._id,
@@ -191,7 +193,7 @@ class Life:
             outcome=outcome,
             failure=failure,
             usage=usage,
-            cost=target.capabilities.cost,
+            price=target.capabilities.cost.price(*used[:3]) if usage else None,
             seconds=now - self._begun_at,
             first_token=None if self._first_at is None else self._first_at - self._begun_at,
             degraded=actions.count("degraded"),
@@ -204,6 +206,7 @@ class Life:
             longest_gap=self._longest_gap,
             marks=tuple(map(Mark, self._seconds, self._batches, self._events)),
             response=response,
+            used=used,
         )
 
     def end(self, whole: Ended) -> None:

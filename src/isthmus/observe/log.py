@@ -59,7 +59,7 @@ def run_facts(ended: Ended) -> dict[str, Any]:
     usage = ended.usage or {}
     details = usage.get("input_tokens_details") or {}
     spent, made, cached = usage.get("input_tokens"), usage.get("output_tokens"), details.get("cached_tokens")
-    price = ended.cost.price(spent or 0, made or 0, cached or 0) if ended.usage else None
+    price = ended.price
     failure = ended.failure
     return {
         "response": ended.id,

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
+from isthmus.ports.usage import Used
+
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
-    from isthmus.bridge.capabilities import Cost
     from isthmus.bridge.contract.check import ContractCheck
     from isthmus.bridge.types.managed import ManagedCall, Ran
     from isthmus.errors import IsthmusError
@@ -164,7 +165,8 @@ class Ended(msgspec.Struct, frozen=True):
     """The status of its response; `refused` where it failed before there was one."""
     failure: IsthmusError | None
     usage: Mapping[str, Any] | None
-    cost: Cost
+    price: float | None
+    """What that costs in US dollars, where the prices are known."""
     seconds: float
     first_token: float | None
     degraded: int
@@ -183,6 +185,8 @@ class Ended(msgspec.Struct, frozen=True):
     """Moments of the stream, a bounded number of them, as evenly spread over its batches as they come."""
     response: Mapping[str, Any] | None = None
     """The Response object at its end, if there is one."""
+    used: Used = (0, 0, 0, 0)
+    """The tokens of `usage`."""
 
 
 class Answered(msgspec.Struct, frozen=True):

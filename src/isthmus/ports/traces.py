@@ -11,6 +11,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from isthmus.ports.packed import PackedTrace
 from isthmus.ports.traced import Capture, Trace, TraceSummary
 
 MOST_WALKED: Final = 1_000
@@ -98,7 +99,7 @@ class TraceStore(Protocol):
     responses it has no policy: times and limits are arguments.
     """
 
-    def keep(self, traces: Sequence[Trace]) -> None:
+    def keep(self, traces: Sequence[PackedTrace]) -> None:
         """Write them in this order; each gets the next `seq`, and the `thread` of the response that it continues."""
 
     def forget(self, owner: str, response: str) -> None:

@@ -28,6 +28,7 @@ from isthmus.ports import (
     Sent,
     ToolRan,
 )
+from isthmus.ports.usage import used_tokens
 
 USAGE = {
     "input_tokens": 100,
@@ -75,7 +76,9 @@ def sent(provider: str = "deepseek", model: str = "v4", why: Any = "first", id: 
 def ended(outcome: str = "completed", **more: Any) -> Ended:
     facts: dict[str, Any] = {"provider": "deepseek", "model": "v4", "failure": None, "usage": None, "cost": Cost()}
     facts |= {"seconds": 2.0, "first_token": None, "attempts": 1, "degraded": 0, "ignored": 0, "owner": "local"}
-    return Ended(**{"id": "resp_1", **facts, "outcome": outcome, **more})
+    facts |= {"id": "resp_1", **more}
+    used = used_tokens(facts["usage"])
+    return Ended(outcome=outcome, used=used, price=facts.pop("cost").price(*used[:3]), **facts)
 
 
 def answered(path: str = "/v1/responses", status: int = 200, request: str = "req_1") -> Answered:

@@ -6,7 +6,6 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from isthmus.bridge.capabilities import Cost
 from isthmus.errors import UpstreamFailed
 from isthmus.observe.metrics.labels import Models
 from isthmus.observe.otel import names
@@ -32,7 +31,7 @@ class Numbers:
 
 def ended(**more: Any) -> Ended:
     facts: dict[str, Any] = {"provider": "main", "model": "v4", "failure": None, "usage": None, "attempts": 1}
-    facts |= {"cost": Cost(), "seconds": 2.5, "first_token": None, "degraded": 0, "ignored": 0}
+    facts |= {"price": None, "seconds": 2.5, "first_token": None, "degraded": 0, "ignored": 0}
     return Ended(**{"id": "resp_1", "owner": "local", "outcome": "completed", **facts, **more})
 
 

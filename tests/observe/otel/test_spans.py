@@ -11,7 +11,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from isthmus.bridge.capabilities import Cost
 from isthmus.bridge.types.managed import ManagedCall, Ran
 from isthmus.errors import RateLimited, RequestRefused, UpstreamFailed
 from isthmus.observe.metrics.labels import Models
@@ -73,7 +72,7 @@ def sent(provider: str = "main", model: str = "v4", attempt: int = 1, why: Any =
 
 def ended(**more: Any) -> Ended:
     facts: dict[str, Any] = {"provider": "main", "model": "v4", "failure": None, "usage": USAGE, "attempts": 1}
-    facts |= {"cost": Cost(input=1.0, output=1.0), "seconds": 2.0, "first_token": None, "degraded": 1, "ignored": 0}
+    facts |= {"price": 13e-6, "seconds": 2.0, "first_token": None, "degraded": 1, "ignored": 0}
     return Ended(**{"id": "resp_1", "owner": "local", "outcome": "completed", **facts, **more})
 
 

@@ -11,11 +11,16 @@ import pytest
 from isthmus.errors import WorkNotDone
 from isthmus.observe.traces.cleaning import WITHHELD, Cleaner, withhold
 from isthmus.observe.traces.patterns import decode_scrub, encode_scrub, run_scrub
+from isthmus.ports.packed import pack, pack_all, unpack, unpack_summary
 from isthmus.ports.traced import Piece, Trace, TracedBody, TracedDecision, TracedError
 from isthmus.scrub import Scrubber, Secret
 from traced import traced
 
 SECRET = "sk-0123456789abcdef"
+
+
+def cleaned(cleaner: Cleaner, *traces: Trace) -> list[Trace]:
+    return [unpack(unpack_summary(each.head), each.detail) for each in cleaner.clean(pack_all(traces))]
 
 
 def with_words(*, word: str) -> Trace:
@@ -35,7 +40,7 @@ def with_words(*, word: str) -> Trace:
 
 
 def test_a_known_secret_is_hidden_in_every_word_and_every_name_of_others() -> None:
-    (clean,) = Cleaner(Scrubber([Secret(SECRET, "api_key")])).clean([with_words(word=SECRET)])
+    (clean,) = cleaned(Cleaner(Scrubber([Secret(SECRET, "api_key")])), with_words(word=SECRET))
     data = msgspec.json.encode(clean)
     assert SECRET[:8].encode() not in data
     assert data.count(b"<redacted>") == 15
@@ -47,14 +52,14 @@ def test_a_known_secret_is_hidden_in_every_word_and_every_name_of_others() -> No
     "spelled", [SECRET.upper(), SECRET.replace("-", "%2D"), "\\u0073k-0123456789abcdef", SECRET[:12]]
 )
 def test_in_whatever_spelling(spelled: str) -> None:
-    (clean,) = Cleaner(Scrubber([Secret(SECRET, "api_key")])).clean([with_words(word=f"x {spelled} y")])
+    (clean,) = cleaned(Cleaner(Scrubber([Secret(SECRET, "api_key")])), with_words(word=f"x {spelled} y"))
     assert "<redacted>" in clean.summary.asked_model
     assert clean.error is not None
     assert spelled not in clean.error.message
 
 
 def test_a_trace_without_any_is_the_very_same() -> None:
-    trace = with_words(word="harmless")
+    trace = pack(with_words(word="harmless"))
     (clean,) = Cleaner(Scrubber([Secret(SECRET, "api_key")])).clean([trace])
     assert clean is trace
 
@@ -68,7 +73,7 @@ def finder(*patterns: str) -> Any:
 
 def test_patterns_are_looked_for_in_what_others_said_and_not_in_our_own_words() -> None:
     trace = with_words(word="number 4711")
-    (clean,) = Cleaner(Scrubber(), finder(r"\d+", "completed", "responses")).clean([trace])
+    (clean,) = cleaned(Cleaner(Scrubber(), finder(r"\d+", "completed", "responses")), trace)
     assert (clean.summary.id, clean.summary.outcome, clean.summary.door) == ("req_1", "completed", "responses")
     assert clean.request.pieces[0].hash == "f0e1d2c3b4a59687"
     assert b"4711" not in msgspec.json.encode(clean)
@@ -83,7 +88,7 @@ def test_where_they_cannot_be_looked_for_only_that_ones_words_are_left_out() -> 
         return [text.replace("quick", "<redacted>") for text in texts]
 
     cleaner = Cleaner(Scrubber(), find)
-    slow, quick = cleaner.clean([with_words(word="slow one"), with_words(word="quick one")])
+    slow, quick = cleaned(cleaner, with_words(word="slow one"), with_words(word="quick one"))
     assert cleaner.withheld == 1
     assert slow == withhold(with_words(word="slow one"))
     assert b"slow" not in msgspec.json.encode(slow)

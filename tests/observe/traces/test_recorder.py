@@ -20,7 +20,7 @@ from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Keeping, Recorder
 from isthmus.observe.traces.small import is_small
 from isthmus.ports import Accepted, Answered, Planned, Received
-from isthmus.ports.traced import Trace
+from isthmus.ports.packed import PackedTrace
 from isthmus.scrub import Scrubber
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.testing.fold import plan_for
@@ -44,7 +44,7 @@ class Held(SqliteTraces):
             raise StoreUnavailable("the disk is full")
         super().forget(owner, response)
 
-    def keep(self, traces: Sequence[Trace]) -> None:
+    def keep(self, traces: Sequence[PackedTrace]) -> None:
         self.entered.set()
         self.let.wait(60)
         if self.broken:
@@ -54,10 +54,8 @@ class Held(SqliteTraces):
 
 
 @asynccontextmanager
-async def recording(store: Any = None, **keeping: Any) -> AsyncIterator[Recorder]:
-    recorder = Recorder(
-        store or Held(), Bodies(b"k" * 32), Cleaner(Scrubber()), Keeping(**keeping), gather=keeping.pop("gather", 0.0)
-    )
+async def recording(store: Any = None, *, gather: float = 0.0, **keeping: Any) -> AsyncIterator[Recorder]:
+    recorder = Recorder(store or Held(), Bodies(b"k" * 32), Cleaner(Scrubber()), Keeping(**keeping), gather=gather)
     recorder.start()
     try:
         yield recorder

@@ -17,7 +17,7 @@ def ask(seen: Seen, key: Key) -> Piece:
     """As `Bodies` asks: what is not found is made and noted."""
     found = seen.find(key)
     if found is None:
-        found = seen.recall(key) or piece(key)
+        found = seen.recall(key, None) or piece(key)
         seen.note(key, found)
     return found
 
@@ -48,9 +48,9 @@ def test_what_is_asked_for_again_stays_and_the_rest_goes() -> None:
     for number in range(40):
         ask(seen, ("tools[0]", b"with every turn"))
         ask(seen, ("input[0]", b"%d" % number))
-    assert seen.find(("tools[0]", b"with every turn")) or seen.recall(("tools[0]", b"with every turn"))
+    assert seen.find(("tools[0]", b"with every turn")) or seen.recall(("tools[0]", b"with every turn"), None)
     assert seen.find(("input[0]", b"1")) is None
-    assert seen.recall(("input[0]", b"1")) is None
+    assert seen.recall(("input[0]", b"1"), None) is None
 
 
 def test_what_is_too_large_for_others_to_stay_is_not_remembered() -> None:

@@ -37,8 +37,7 @@ def planned(id: str = "1", *, background: bool = False, request: str = "") -> Pl
 
 
 def ended(id: str = "1") -> Ended:
-    cost = PLAN.target.capabilities.cost
-    return Ended(f"resp_{id}", "ann", "p", "m", 1, "completed", None, None, cost, 1.0, None, 0, 0)
+    return Ended(f"resp_{id}", "ann", "p", "m", 1, "completed", None, None, None, 1.0, None, 0, 0)
 
 
 def answered(id: str = "1", run: str = "", failure: Any = None) -> Answered:

@@ -8,6 +8,7 @@ import pytest
 
 from isthmus.ports.traced import Trace, TracedDecision, TraceSummary
 from server.ui.conftest import Browser, Opened
+from traced import keep_in
 
 MANY = 100_000
 
@@ -55,7 +56,7 @@ def test_with_very_many_requests_it_is_as_quick(browser: Browser) -> None:
     assert tracing is not None
     now = time.time()
     for start in range(0, MANY, 2_000):
-        tracing.store.keep([_traced(number, now - (MANY - number) * 2.0) for number in range(start, start + 2_000)])
+        keep_in(tracing.store, [_traced(number, now - (MANY - number) * 2.0) for number in range(start, start + 2_000)])
     assert f"/ui/requests/req_{MANY - 1}" in browser.look("/ui").text
     before, looks = time.process_time(), 20
     for _ in range(looks):

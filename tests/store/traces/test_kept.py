@@ -17,7 +17,7 @@ from isthmus.store.postgres.connect import Options
 from isthmus.store.traces.postgres import PostgresTraces
 from isthmus.store.traces.sqlite import SqliteTraces
 from postgres import database_of
-from traced import traced
+from traced import keep_in, traced
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])
@@ -39,7 +39,7 @@ def ids(page: TracePage) -> list[str]:
 
 async def test_what_is_kept_is_found_by_both_of_its_ids_as_it_was(store: TraceStore) -> None:
     trace = traced("1", key="k1", degraded=2)
-    store.keep([trace])
+    keep_in(store, [trace])
     for id in ("req_1", "resp_1"):
         found = await store.find("local", id)
         assert found is not None
@@ -51,14 +51,14 @@ async def test_what_is_kept_is_found_by_both_of_its_ids_as_it_was(store: TraceSt
 
 async def test_a_long_trace_comes_back_as_it_was(store: TraceStore) -> None:
     trace = msgspec.structs.replace(traced("1"), diagnostics=tuple({"message": "x" * 100} for _ in range(100)))
-    store.keep([trace])
+    keep_in(store, [trace])
     found = await store.find("local", "req_1")
     assert found is not None
     assert found.diagnostics == trace.diagnostics
 
 
 async def test_owners_see_their_own_and_the_operator_sees_all(store: TraceStore) -> None:
-    store.keep([traced("1", owner="ann"), traced("2", owner="ben"), traced("3", owner="", response="")])
+    keep_in(store, [traced("1", owner="ann"), traced("2", owner="ben"), traced("3", owner="", response="")])
     for owner, seen in (("ann", ["1"]), ("ben", ["2"]), ("eve", []), (None, ["3", "2", "1"])):
         assert ids(await store.list(owner)) == seen
         assert [id for id in "321" if await store.find(owner, f"req_{id}") is not None] == seen
@@ -72,7 +72,7 @@ async def test_owners_see_their_own_and_the_operator_sees_all(store: TraceStore)
 
 
 async def test_pages_follow_one_another_both_ways_without_a_gap(store: TraceStore) -> None:
-    store.keep([traced(str(number), 1_000.0 + number) for number in range(7)])
+    keep_in(store, [traced(str(number), 1_000.0 + number) for number in range(7)])
     for order, expected in (("desc", list("6543210")), ("asc", list("0123456"))):
         seen: list[str] = []
         after: int | None = None
@@ -85,7 +85,7 @@ async def test_pages_follow_one_another_both_ways_without_a_gap(store: TraceStor
         assert seen == expected
     last = (await store.stats()).latest
     assert ids(await store.list("local", after=last, order="asc")) == []
-    store.keep([traced("7", 1_008.0)])
+    keep_in(store, [traced("7", 1_008.0)])
     assert ids(await store.list("local", after=last, order="asc")) == ["7"]
 
 
@@ -123,7 +123,7 @@ VARIED: list[dict[str, Any]] = [
     ],
 )
 async def test_every_filter_finds_what_it_says(store: TraceStore, filter: dict[str, Any], expected: str) -> None:
-    store.keep([traced(str(number), 1_000.0 + number, **varied) for number, varied in enumerate(VARIED)])
+    keep_in(store, [traced(str(number), 1_000.0 + number, **varied) for number, varied in enumerate(VARIED)])
     wanted = TraceFilter(**filter)
     assert "".join(ids(await store.list("local", wanted))) == expected
     assert "".join(ids(await store.list("local", wanted, order="asc"))) == expected[::-1]
@@ -139,14 +139,15 @@ async def test_every_filter_finds_what_it_says(store: TraceStore, filter: dict[s
 
 
 async def test_totals_are_the_sums_of_what_was_kept_and_know_the_filters(store: TraceStore) -> None:
-    store.keep(
+    keep_in(
+        store,
         [
             traced("1", cost=0.25, cached_tokens=4, retries=1, ignored=2),
             traced("2", cost=0.5, total=2.0),
             traced("3", provider="other", outcome="failed", code="x", cost=None, first_token=None),
-        ]
+        ],
     )
-    store.keep([traced("4", 2_000.0, provider="other", cost=0.25)])
+    keep_in(store, [traced("4", 2_000.0, provider="other", cost=0.25)])
     (whole,) = await store.totals("local")
     assert (whole.requests, whole.failed, whole.input_tokens, whole.output_tokens) == (4, 1, 40, 20)
     assert (whole.cost, whole.unpriced, whole.cached_tokens, whole.retries, whole.ignored) == (1.0, 1, 4, 1, 2)
@@ -166,7 +167,7 @@ async def test_totals_are_the_sums_of_what_was_kept_and_know_the_filters(store: 
 
 async def test_the_spread_tells_percentiles_to_within_a_fifth(store: TraceStore) -> None:
     times = [0.010 * number for number in range(1, 101)]
-    store.keep([traced(str(index), total=seconds, first_token=None) for index, seconds in enumerate(times)])
+    keep_in(store, [traced(str(index), total=seconds, first_token=None) for index, seconds in enumerate(times)])
     (whole,) = await store.totals("local")
     assert whole.first_token.percentile(0.5) is None
     for share in (0.5, 0.9, 0.99):
@@ -182,8 +183,12 @@ async def test_no_group_of_totals_knows_a_thread_or_an_odd_step(store: TraceStor
 
 
 async def test_the_turns_of_a_chain_are_one_thread_and_so_are_its_branches(store: TraceStore) -> None:
-    store.keep([traced("1"), traced("2", previous="resp_1", thread="x"), traced("3", previous="resp_2", thread="y")])
-    store.keep([traced("4", previous="resp_1", thread="z"), traced("5"), traced("6", previous="resp_gone", thread="w")])
+    keep_in(
+        store, [traced("1"), traced("2", previous="resp_1", thread="x"), traced("3", previous="resp_2", thread="y")]
+    )
+    keep_in(
+        store, [traced("4", previous="resp_1", thread="z"), traced("5"), traced("6", previous="resp_gone", thread="w")]
+    )
     for id in ("req_1", "resp_3", "req_4"):
         assert [summary.id for summary in await store.walk("local", id)] == ["req_1", "req_2", "req_3", "req_4"]
     assert [summary.id for summary in await store.walk("local", "req_6")] == ["req_6"]
@@ -191,14 +196,14 @@ async def test_the_turns_of_a_chain_are_one_thread_and_so_are_its_branches(store
 
 
 async def test_nobody_joins_somebody_elses_thread(store: TraceStore) -> None:
-    store.keep([traced("1", owner="ann"), traced("2", owner="ben", previous="resp_1", thread="own")])
+    keep_in(store, [traced("1", owner="ann"), traced("2", owner="ben", previous="resp_1", thread="own")])
     found = await store.find("ben", "req_2")
     assert found is not None
     assert found.summary.thread == "own"
 
 
 async def test_of_a_deleted_response_only_figures_stay(store: TraceStore) -> None:
-    store.keep([traced("1"), traced("2")])
+    keep_in(store, [traced("1"), traced("2")])
     store.forget("eve", "resp_1")
     assert (await store.find("local", "req_1")) != (await store.find("eve", "req_1"))
     untouched = await store.find("local", "req_1")
@@ -215,8 +220,8 @@ async def test_of_a_deleted_response_only_figures_stay(store: TraceStore) -> Non
 
 
 async def test_the_old_ones_go_in_steps_and_their_totals_with_them(store: TraceStore) -> None:
-    store.keep([traced(str(number), 1_000.0 + number) for number in range(5)])
-    store.keep([traced("new", 86_400.0 + 9_000.0)])
+    keep_in(store, [traced(str(number), 1_000.0 + number) for number in range(5)])
+    keep_in(store, [traced("new", 86_400.0 + 9_000.0)])
     assert [store.prune(older_than=86_400.0 + 5_000.0, most=2) for _ in range(4)] == [2, 2, 1, 0]
     assert ids(await store.list("local")) == ["new"]
     assert [total.requests for total in await store.totals("local")] == [1]
@@ -224,7 +229,7 @@ async def test_the_old_ones_go_in_steps_and_their_totals_with_them(store: TraceS
 
 
 async def test_above_its_size_the_oldest_go_and_the_totals_stay(store: TraceStore) -> None:
-    store.keep([traced(str(number), 1_000.0 + number) for number in range(600)])
+    keep_in(store, [traced(str(number), 1_000.0 + number) for number in range(600)])
     held = (await store.stats()).bytes
     gone = 0
     while went := store.prune(max_bytes=held // 2, most=50):
@@ -237,8 +242,8 @@ async def test_above_its_size_the_oldest_go_and_the_totals_stay(store: TraceStor
 
 
 async def test_a_clock_that_goes_back_changes_no_order(store: TraceStore) -> None:
-    store.keep([traced("1", 2_000.0)])
-    store.keep([traced("2", 1_000.0)])
+    keep_in(store, [traced("1", 2_000.0)])
+    keep_in(store, [traced("2", 1_000.0)])
     assert ids(await store.list("local", TraceFilter(since=1_500.0))) == ["2", "1"]
     assert [total.requests for total in await store.totals("local", TraceFilter(since=1_500.0))] == [2]
 
@@ -246,7 +251,7 @@ async def test_a_clock_that_goes_back_changes_no_order(store: TraceStore) -> Non
 async def test_whoever_reads_while_others_write_sees_whole_traces(store: TraceStore) -> None:
     async def write() -> None:
         for number in range(30):
-            await asyncio.to_thread(store.keep, [traced(f"{number}-{each}", 1_000.0 + number) for each in range(5)])
+            await asyncio.to_thread(keep_in, store, [traced(f"{number}-{each}", 1_000.0 + number) for each in range(5)])
 
     writing = asyncio.create_task(write())
     while not writing.done():
@@ -257,7 +262,7 @@ async def test_whoever_reads_while_others_write_sees_whole_traces(store: TraceSt
 
 @pytest.mark.parametrize("by", ["provider", "model", "key", "client", "door", "outcome", "code"])
 async def test_totals_can_be_grouped_by_whatever_lists_are_filtered_by(store: TraceStore, by: Grouping) -> None:
-    store.keep([traced(str(number), **varied) for number, varied in enumerate(VARIED)])
+    keep_in(store, [traced(str(number), **varied) for number, varied in enumerate(VARIED)])
     groups = await store.totals("local", by=by)
     assert len(groups) == 2
     assert [each.requests for each in groups] == sorted([each.requests for each in groups], reverse=True)

@@ -12,7 +12,7 @@ from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces import places
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, places_of
 from isthmus.store.traces.sqlite import SqliteTraces
-from traced import traced
+from traced import keep_in, traced
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_chunks")
 def test_a_word_is_found_in_every_chunk_the_newest_first() -> None:
     store = SqliteTraces()
-    store.keep([traced(str(number), thread="same" if number % 4 == 0 else "") for number in range(20)])
+    keep_in(store, [traced(str(number), thread="same" if number % 4 == 0 else "") for number in range(20)])
     connection = store._writer
     assert connection is not None
     assert list(find_places(connection, "same")) == [17, 13, 9, 5, 1]
@@ -37,7 +37,7 @@ def test_a_word_is_found_in_every_chunk_the_newest_first() -> None:
 @pytest.mark.usefixtures("small_chunks")
 def test_places_of_traces_that_went_go_by_whole_chunks() -> None:
     store = SqliteTraces()
-    store.keep([traced(str(number)) for number in range(10)])
+    keep_in(store, [traced(str(number)) for number in range(10)])
     connection = store._writer
     assert connection is not None
     connection.execute("DELETE FROM traces WHERE seq <= 7")
@@ -62,7 +62,7 @@ def test_a_thread_that_is_named_after_its_response_needs_no_place_of_its_own() -
 @given(ended=st.lists(st.integers(0, 20), max_size=12), gaps=st.sets(st.integers(0, 11)), at=st.integers(-1, 22))
 def test_times_are_found_by_halving_as_by_looking_at_all(ended: list[int], gaps: set[int], at: int) -> None:
     store = SqliteTraces()
-    store.keep([traced(str(number), float(moment)) for number, moment in enumerate(ended)])
+    keep_in(store, [traced(str(number), float(moment)) for number, moment in enumerate(ended)])
     connection = store._writer
     assert connection is not None
     for gap in gaps:

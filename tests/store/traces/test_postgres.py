@@ -14,7 +14,7 @@ from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options
 from isthmus.store.traces.postgres import PostgresTraces
 from postgres import database_of
-from traced import traced
+from traced import keep_in, traced
 
 
 def ids(page: TracePage) -> list[str]:
@@ -24,9 +24,9 @@ def ids(page: TracePage) -> list[str]:
 async def test_replicas_share_them(tmp_path: Path) -> None:
     options = Options(Address(database_of(tmp_path)))
     first, second = PostgresTraces(options), PostgresTraces(options)
-    first.keep([traced("1")])
-    second.keep([traced("2", provider="other")])
-    first.keep([traced("3", provider="other")])
+    keep_in(first, [traced("1")])
+    keep_in(second, [traced("2", provider="other")])
+    keep_in(first, [traced("3", provider="other")])
     assert ids(await first.list("local")) == ids(await second.list("local")) == ["3", "2", "1"]
     assert [total.requests for total in await second.totals("local", by="provider")] == [2, 1]
     first.close()
@@ -41,7 +41,7 @@ async def test_whoever_follows_misses_none_while_replicas_write(tmp_path: Path) 
     async def write(number: int) -> None:
         for each in range(20):
             made = [traced(f"{number}.{each}.{more}", provider=f"p{each}") for more in range(3)]
-            await asyncio.to_thread(replicas[number].keep, made)
+            await asyncio.to_thread(keep_in, replicas[number], made)
 
     writing = asyncio.gather(*(write(number) for number in range(2)))
     while len(seen) < 120:
@@ -58,14 +58,14 @@ async def test_whoever_follows_misses_none_while_replicas_write(tmp_path: Path) 
 async def test_a_connection_that_broke_is_made_anew(tmp_path: Path) -> None:
     url = database_of(tmp_path)
     store = PostgresTraces(Options(Address(url)))
-    store.keep([traced("1")])
+    keep_in(store, [traced("1")])
     assert ids(await store.list("local")) == ["1"]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    store.keep([traced("2")])
+    keep_in(store, [traced("2")])
     assert ids(await store.list("local")) == ["2", "1"]
     store.close()
 
@@ -73,7 +73,7 @@ async def test_a_connection_that_broke_is_made_anew(tmp_path: Path) -> None:
 async def test_a_server_that_is_away_is_said_to_be() -> None:
     store = PostgresTraces(Options(Address("postgresql://me:hidden@127.0.0.1:1/db")))
     with pytest.raises(StoreUnavailable, match=r"the traces in .* cannot be used") as caught:
-        store.keep([traced("1")])
+        keep_in(store, [traced("1")])
     assert "hidden" not in str(caught.value)
     with pytest.raises(StoreUnavailable):
         await store.list("local")

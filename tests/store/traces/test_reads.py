@@ -9,7 +9,7 @@ import pytest
 from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces.reads import known_as
 from isthmus.store.traces.sqlite import SqliteTraces
-from traced import traced
+from traced import keep_in, traced
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,8 @@ async def work(count: int, filter: TraceFilter = TraceFilter(), order: Any = "de
     store = SqliteTraces()
     for start in range(0, count, 500):
         numbers = range(start, start + 500)
-        store.keep(
+        keep_in(
+            store,
             [
                 traced(
                     str(number),
@@ -51,7 +52,7 @@ async def work(count: int, filter: TraceFilter = TraceFilter(), order: Any = "de
                     outcome="failed" if number % 50 == 0 else "completed",
                 )
                 for number in numbers
-            ]
+            ],
         )
     connection, steps = store._writer, 0
     assert connection is not None

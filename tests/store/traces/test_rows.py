@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isthmus.ports.packed import pack
 from isthmus.store.traces import rows
-from isthmus.store.traces.rows import OTHER, kind_of, pack, read_summary, seconds_of, step_of, unpack
+from isthmus.store.traces.rows import OTHER, kind_of, read_summary, read_trace, seconds_of, squeeze, step_of
 from isthmus.store.traces.sqlite import SqliteTraces
-from traced import traced
+from traced import keep_in, traced
 
 
 @given(st.floats(0.002, 100_000))
@@ -29,10 +30,10 @@ def test_what_is_packed_comes_back_whatever_its_length() -> None:
         import msgspec
 
         long = msgspec.structs.replace(trace, diagnostics=diagnostics)
-        packed, data = pack(long)
-        assert packed is bool(diagnostics)
-        assert unpack(long.summary, packed, data) == long
-    assert read_summary(7, rows.encode(trace.summary)).seq == 7
+        squeezed, data = squeeze(pack(long).detail)
+        assert squeezed is bool(diagnostics)
+        assert read_trace(long.summary, squeezed, data) == long
+    assert read_summary(7, pack(trace).head).seq == 7
 
 
 async def test_beyond_so_many_kinds_models_lose_their_name_and_nothing_else_is_lost(
@@ -40,8 +41,8 @@ async def test_beyond_so_many_kinds_models_lose_their_name_and_nothing_else_is_l
 ) -> None:
     monkeypatch.setattr(rows, "MOST_KINDS", 5)
     store = SqliteTraces()
-    store.keep([traced(str(number), model=f"m{number}") for number in range(20)])
-    store.keep([traced("again", model="m1"), traced("new", model="m99")])
+    keep_in(store, [traced(str(number), model=f"m{number}") for number in range(20)])
+    keep_in(store, [traced("again", model="m1"), traced("new", model="m99")])
     groups = {each.group: each.requests for each in await store.totals("local", by="model")}
     assert groups == {"m0": 1, "m1": 2, "m2": 1, "m3": 1, "m4": 1, OTHER: 16}
     found = await store.find("local", "req_new")

@@ -10,7 +10,7 @@ import pytest
 from isthmus.errors import StoreUnavailable
 from isthmus.ports.traces import TracePage
 from isthmus.store.traces.sqlite import SqliteTraces
-from traced import traced
+from traced import keep_in, traced
 
 
 def ids(page: TracePage) -> list[str]:
@@ -19,9 +19,9 @@ def ids(page: TracePage) -> list[str]:
 
 async def test_two_processes_share_a_file(tmp_path: Path) -> None:
     first, second = (SqliteTraces(tmp_path / "t.db") for _ in range(2))
-    first.keep([traced("1")])
-    second.keep([traced("2", provider="other")])
-    first.keep([traced("3", provider="other")])
+    keep_in(first, [traced("1")])
+    keep_in(second, [traced("2", provider="other")])
+    keep_in(first, [traced("3", provider="other")])
     assert ids(await first.list("local")) == ids(await second.list("local")) == ["3", "2", "1"]
     assert [total.requests for total in await second.totals("local", by="provider")] == [2, 1]
     first.close()
@@ -30,7 +30,7 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
 
 async def test_the_file_is_for_its_user_only(tmp_path: Path) -> None:
     store = SqliteTraces(tmp_path / "t.db")
-    store.keep([traced("1")])
+    keep_in(store, [traced("1")])
     for name in ("t.db", "t.db-wal"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
     store.close()
@@ -38,11 +38,11 @@ async def test_the_file_is_for_its_user_only(tmp_path: Path) -> None:
 
 async def test_a_file_that_was_deleted_is_begun_anew(tmp_path: Path) -> None:
     store = SqliteTraces(tmp_path / "t.db")
-    store.keep([traced("1")])
+    keep_in(store, [traced("1")])
     assert ids(await store.list("local")) == ["1"]
     for file in [*tmp_path.iterdir()]:  # noqa: ASYNC240  nobody else is on this loop
         file.unlink()
-    store.keep([traced("2")])
+    keep_in(store, [traced("2")])
     assert ids(await store.list("local")) == ["2"]
     store.close()
 
@@ -52,11 +52,11 @@ async def test_what_is_no_file_of_ours_is_left_alone_and_said_so(tmp_path: Path)
     path.write_bytes(b"something else entirely, and long enough to be looked at")
     store = SqliteTraces(path)
     with pytest.raises(StoreUnavailable, match="cannot be used"):
-        store.keep([traced("1")])
+        keep_in(store, [traced("1")])
     with pytest.raises(StoreUnavailable, match="cannot be used"):
         await store.list("local")
     assert path.read_bytes().startswith(b"something else")
     path.unlink()
-    store.keep([traced("1")])
+    keep_in(store, [traced("1")])
     assert ids(await store.list("local")) == ["1"]
     store.close()

@@ -11,7 +11,7 @@ from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces.schema import SLOTS
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.store.traces.summing import parts
-from traced import traced
+from traced import keep_in, traced
 
 
 @given(st.integers(0, 5_000), st.integers(0, 5_000))
@@ -42,7 +42,7 @@ def test_sums_over_any_time_are_those_of_what_ended_in_it(ended: list[int], sinc
 async def sums_are_right(ended: list[int], since: int, length: int) -> None:
     store = SqliteTraces()
     for number, at in enumerate(sorted(ended)):
-        store.keep([traced(str(number), float(at), key=f"k{number % 3}")])
+        keep_in(store, [traced(str(number), float(at), key=f"k{number % 3}")])
     wanted = TraceFilter(since=float(since), until=float(since + length))
     within = [at for at in ended if since <= at < since + length]
     assert sum(each.requests for each in await store.totals("local", wanted)) == len(within)
@@ -58,7 +58,7 @@ async def sums_are_right(ended: list[int], since: int, length: int) -> None:
 
 async def test_of_very_many_steps_only_the_sums_are_told() -> None:
     store = SqliteTraces()
-    store.keep([traced(str(number), 300.0 * number) for number in range(101)])
+    keep_in(store, [traced(str(number), 300.0 * number) for number in range(101)])
     told = await store.totals("local", by="time", step=300)
     assert [each.requests for each in told] == [1] * 101
     assert {each.total.steps for each in told} == {()}

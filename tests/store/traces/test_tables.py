@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from isthmus.ports.packed import pack_all
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options, connect
 from isthmus.store.traces.postgres_tables import PostgresTables
@@ -41,18 +42,18 @@ def test_a_step_is_done_whole_or_not_at_all(tables: Tables) -> None:
 
 def test_numbers_go_on_when_everything_is_gone(tables: Tables) -> None:
     assert tables.latest() == 0
-    keep(tables, Memory(), [traced(str(number)) for number in range(3)])
+    keep(tables, Memory(), pack_all([traced(str(number)) for number in range(3)]))
     with tables.writing():
         assert tables.drop_oldest(100, 2) == 2
         assert tables.drop_oldest(100, 2) == 1
     assert tables.latest() == 3
-    keep(tables, Memory(), [traced("next")])
+    keep(tables, Memory(), pack_all([traced("next")]))
     assert tables.latest() == 4
 
 
 def test_what_is_measured_grows_with_what_comes_and_shrinks_with_what_goes(tables: Tables) -> None:
     empty = tables.measure()
-    keep(tables, Memory(), [traced(str(number)) for number in range(500)])
+    keep(tables, Memory(), pack_all([traced(str(number)) for number in range(500)]))
     full = tables.measure()
     assert full - empty > 500 * 200
     with tables.writing():
@@ -62,7 +63,7 @@ def test_what_is_measured_grows_with_what_comes_and_shrinks_with_what_goes(table
 
 
 def test_whatever_is_erased_the_rest_is_written(tables: Tables) -> None:
-    keep(tables, Memory(), [traced("1")])
+    keep(tables, Memory(), pack_all([traced("1")]))
     with tables.erasing(), tables.writing():
         tables.execute("UPDATE traces SET detail = NULL")
     assert tables.execute("SELECT detail FROM traces").fetchone()[0] is None

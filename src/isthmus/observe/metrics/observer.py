@@ -6,7 +6,7 @@ it was sent, how long the upstream took) is kept here and bounded; nothing of wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from operator import attrgetter
 from time import perf_counter
@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 
 from isthmus.observe.metrics.labels import OTHER, Models, code_label
 from isthmus.observe.metrics.meters import Labels, Meters
-from isthmus.observe.usage import used_tokens
 from isthmus.ports import (
     Answered,
     AttemptFailed,
@@ -44,6 +43,8 @@ MOST_OPEN: Final = 20_000
 """Requests, and as many runs, of which the door is remembered until their end."""
 _PATHS: Final = 256
 """Paths whose door is remembered: nearly all ask for the same few."""
+_TOKENS: Final = ("input", "output", "cached", "reasoning")
+"""In the order of `Ended.used`."""
 _STREAM: Final = 3
 """Pieces that make a stream: of fewer, the time between them says nothing."""
 
@@ -162,16 +163,11 @@ class MetricsObserver:
                 self._gaps.note(max(told, 0.0) / (fact.batches - 1), target)
                 self._longest_gaps.note(fact.longest_gap, target)
         if fact.usage is not None:
-            self._used(fact, fact.usage, target)
-
-    def _used(self, fact: Ended, usage: Mapping[str, Any], target: Labels) -> None:
-        spent, made, cached, thought = used_tokens(usage)
-        for kind, tokens in (("input", spent), ("output", made), ("cached", cached), ("reasoning", thought)):
-            if tokens:
-                self._tokens.add((*target, kind), tokens)
-        price = fact.cost.price(spent, made, cached)
-        if price:
-            self._costs.add(target, price)
+            for kind, tokens in zip(_TOKENS, fact.used, strict=True):
+                if tokens:
+                    self._tokens.add((*target, kind), tokens)
+            if fact.price:
+                self._costs.add(target, fact.price)
 
     def _answered(self, fact: Answered) -> None:
         self._doors.pop(fact.request, None)

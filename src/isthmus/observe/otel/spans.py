@@ -230,7 +230,6 @@ def _figures(fact: Ended) -> dict[str, Any]:
     spent, made = usage.get("input_tokens"), usage.get("output_tokens")
     cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
     thought = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
-    price = fact.cost.price(spent or 0, made or 0, cached or 0) if fact.usage is not None else None
     said = {
         names.STATUS: fact.outcome if fact.outcome in OUTCOMES else None,
         names.INPUT_TOKENS: spent,
@@ -239,7 +238,7 @@ def _figures(fact: Ended) -> dict[str, Any]:
         names.REASONING_TOKENS: thought,
         names.DEGRADED: fact.degraded,
         names.IGNORED: fact.ignored,
-        names.COST: price,
+        names.COST: fact.price,
     }
     return {name: value for name, value in said.items() if value is not None}
 

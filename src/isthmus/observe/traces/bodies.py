@@ -27,6 +27,8 @@ _BREATH: Final = 64
 MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Of declarations, blocks and parts: where a prompt cache is to begin."""
 _SPELT: Final = tuple(f'"{mark}"'.encode() for mark in MARKS)
+_FEW: Final = 8
+"""Pieces of a body whose messages are not remembered."""
 _SHORT, _FIRST, _REMEMBERED = 64, 256, 16
 """Characters of a name, and the members of a list of that name whose paths are remembered; of so many names."""
 _encode: Final = msgspec.json.Encoder().encode
@@ -47,17 +49,21 @@ class Bodies:
 
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
-        paths: list[str] = []
-        values: list[Any] = []
-        total = len(_encode(list(body))) + len(body)  # its names and colons, commas and braces
-        for name, value in body.items():
-            if type(value) is list and value and type(value[0]) is dict:
-                paths += _paths(name, len(value))
-                values += value
-                total += len(value) + 1
+        paths, values = list(body), list(body.values())
+        total = len(_encode(paths)) + len(paths)  # its names and colons, commas and braces
+        kinds: list[type | None] = list(map(type, values))
+        while list in kinds:  # one or two of them
+            at = kinds.index(list)
+            members = values[at]
+            if members and type(members[0]) is dict:
+                count = len(members)
+                total += count + 1
+                here = slice(at, at + 1)
+                paths[here] = _paths(paths[at], count)
+                values[here] = members
+                kinds[here] = [None] * count
             else:
-                paths.append(name)
-                values.append(value)
+                kinds[at] = None
         if len(values) <= _BREATH and size <= LARGE:  # as nearly always
             pieces, taken = self._pieces(paths, values, _encode)
             return TracedBody(total + taken, tuple(pieces))
@@ -81,19 +87,24 @@ class Bodies:
         written = list(map(encode, values))
         keys = list(zip(paths, written, strict=True))
         found = list(map(self._seen.find, keys))
+        many = len(found) > _FEW
         while None in found:
             new = found.index(None)
-            found[new] = self._new(keys[new], values[new], encode)
+            found[new] = self._new(keys[new], values[new], encode, many)
         return found, sum(map(len, written))  # type: ignore[return-value]  # each was found, or is new
 
-    def _new(self, key: Key, value: Any, encode: Callable[[Any], bytes]) -> Piece:
-        piece = self._seen.recall(key)
+    def _new(self, key: Key, value: Any, encode: Callable[[Any], bytes], many: bool) -> Piece:
+        """One message or two are made sooner than noted, and may never come again; of many, most do."""
+        path, data = key
+        member = path[-1:] == "]"
+        noted = many or not member
+        piece = self._seen.recall(key, None) if noted else None
         if piece is None:
-            path, data = key
             if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
                 data = encode(_unmarked(value))
-            piece = Piece(path, len(data), self._keyed(data).hexdigest(), _role(value) if path[-1:] == "]" else "")
-        self._seen.note(key, piece)
+            piece = Piece(path, len(data), self._keyed(data).hexdigest(), _role(value) if member else "")
+        if noted:
+            self._seen.note(key, piece)
         return piece
 
     def text(self, text: str) -> TracedBody:
@@ -117,7 +128,7 @@ def _first_paths(name: str) -> tuple[str, ...]:
 
 def _role(value: Any) -> str:
     """Whose message it is; of a tool, what it is called; of an item, its type."""
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         return ""
     role = value.get("role")
     if not role:

@@ -1,7 +1,7 @@
 """Secrets and whatever the operator's patterns find, taken out of traces before they are stored.
 
-In: traces. Out: the same, with `<redacted>` in place of secrets in every text and every name. The secrets that a
-configuration holds are found as everywhere (`scrub`); a trace that certainly holds none costs one quick look. Patterns
+In: packed traces. Out: the same, with `<redacted>` in place of secrets in every text and every name. The secrets of a
+configuration are found as everywhere (`scrub`); a trace that certainly holds none costs one quick look. Patterns
 are run in a worker process within a time: an expression that does not end there is killed with it, and what it was to
 look at is not stored.
 """
@@ -9,11 +9,14 @@ look at is not stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.errors import WorkNotDone
+from isthmus.ports.packed import PackedTrace, pack, unpack
 from isthmus.ports.traced import Capture, Trace
 from isthmus.scrub import Scrubber, Secret
 
@@ -28,6 +31,9 @@ _OURS: Final = frozenset(
 """Fields with words of our own: what a pattern finds there is no secret, and without them nothing is found again."""
 _THEIRS: Final = frozenset({"content", "metadata"})
 """Fields whose inside somebody else has named."""
+_LOOK: Final = 16
+"""Traces that are looked at together: fewer looks, and no text so long that its memory comes from the system."""
+_bytes: Final = attrgetter("head", "detail")
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 _decode_trace: Final = msgspec.json.Decoder(Trace).decode
@@ -47,22 +53,26 @@ class Cleaner:
         """Hide these, too: what was a secret once stays one."""
         self._scrubber = self._scrubber.and_also(secrets)
 
-    def clean(self, traces: Sequence[Trace]) -> Sequence[Trace]:
+    def clean(self, traces: Sequence[PackedTrace]) -> Sequence[PackedTrace]:
         if self._find is not None:
             return self._clean_closely(traces, self._find)
-        if len(traces) > 1 and not self._scrubber.may_change(_encode(traces).decode()):
-            return traces  # one look at all of them takes less than one at each
-        return [self._clean(trace) for trace in traces]
+        cleaned: list[PackedTrace] = []
+        for start in range(0, len(traces), _LOOK):
+            some = traces[start : start + _LOOK]
+            if self._may_change(some):
+                some = [self._clean(trace) if self._may_change([trace]) else trace for trace in some]
+            cleaned += some
+        return cleaned
 
-    def _clean(self, trace: Trace) -> Trace:
-        data = _encode(trace)
-        if not self._scrubber.may_change(data.decode()):
-            return trace
-        return _decode_trace(_encode(_map(_decode(data), self._scrubber.text)))
+    def _may_change(self, traces: Sequence[PackedTrace]) -> bool:
+        return self._scrubber.may_change(b"\n".join(chain.from_iterable(map(_bytes, traces))).decode())
 
-    def _clean_closely(self, traces: Sequence[Trace], find: Finder) -> Sequence[Trace]:
+    def _clean(self, trace: PackedTrace) -> PackedTrace:
+        return _pack(_map(_open(trace), self._scrubber.text))
+
+    def _clean_closely(self, traces: Sequence[PackedTrace], find: Finder) -> Sequence[PackedTrace]:
         """All texts of all of them at once; if that cannot be done, each for itself."""
-        values = [_map(_decode(_encode(trace)), self._scrubber.text) for trace in traces]
+        values = [_map(_open(trace), self._scrubber.text) for trace in traces]
         texts = list(dict.fromkeys(text for value in values for text in _texts(value)))
         try:
             found = dict(zip(texts, find(texts), strict=True))
@@ -70,8 +80,17 @@ class Cleaner:
             if len(traces) > 1:
                 return [one for trace in traces for one in self._clean_closely([trace], find)]
             self.withheld += 1
-            return [withhold(trace) for trace in traces]
-        return [_decode_trace(_encode(_map(value, lambda text: found[text]))) for value in values]
+            return [pack(withhold(unpack(trace.summary, trace.detail))) for trace in traces]
+        return [_pack(_map(value, lambda text: found[text])) for value in values]
+
+
+def _open(trace: PackedTrace) -> dict[str, Any]:
+    """As it is read by anybody, its names and values."""
+    return {**_decode(trace.detail), "summary": _decode(trace.head)}
+
+
+def _pack(value: dict[str, Any]) -> PackedTrace:
+    return pack(_decode_trace(_encode(value)))
 
 
 def withhold(trace: Trace) -> Trace:

@@ -1,27 +1,24 @@
 """The facts of one request → its trace.
 
-In: a draft that is over. Out: a `Trace`, not scrubbed yet. It is made beside the loop, in the thread that writes; what
-the facts hold is read there and changed nowhere.
+In: a draft that is over. Out: its trace, packed, not scrubbed yet. What the facts hold is read and changed nowhere.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from isthmus.bridge.capabilities import Cost
 from isthmus.bridge.parse import conversation_of
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.errors import IsthmusError
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.contents import Contents
 from isthmus.observe.traces.draft import Draft
-from isthmus.observe.usage import used_tokens
 from isthmus.ports import (
     Accepted,
     Answered,
@@ -34,6 +31,7 @@ from isthmus.ports import (
     Sent,
     ToolRan,
 )
+from isthmus.ports.packed import NO_SUMMARY, PackedTrace, encode
 from isthmus.ports.traced import (
     Door,
     Timings,
@@ -61,38 +59,42 @@ _KNOWN_PATHS: Final[dict[str, Door]] = {"": "responses", **dict(_DOORS)}
 _NO_BODY: Final = TracedBody()
 _NUMBERS: Final = (int, float)
 _told: Final = attrgetter("path", "action", "reason", "code")
-_encode: Final = msgspec.json.Encoder().encode
+_sends, _value = attrgetter("sends"), attrgetter("effective_value")
 
 
 class Made(msgspec.Struct, frozen=True):
     """A trace but for the items of its answer: how long these are is found out by whoever writes it."""
 
-    trace: Trace
+    summary: TraceSummary
+    detail: bytes
     items: Sequence[Mapping[str, Any]] = ()
 
 
 _NOBODY: Final = Received("", "", "", "", "", "", 0, 0.0)
 _UNPLANNED: Final = Planned("", "", "", None, {})
-_UNENDED: Final = Ended("", "", "", "", 0, "refused", None, None, Cost(), 0.0, None, 0, 0)
+_UNANSWERED: Final = Answered("", "", "", "", "", "", "", 0, None, False, 0.0)
+_UNENDED: Final = Ended("", "", "", "", 0, "refused", None, None, None, 0.0, None, 0, 0)
 """In place of facts that never came."""
 
 
 def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
     """`contents`: what of it may be kept as it is."""
     received, planned, ended = draft.received or _NOBODY, draft.planned or _UNPLANNED, draft.ended or _UNENDED
-    answered, who = draft.answered, draft.answered or received
+    answered, who = draft.answered or _UNANSWERED, draft.answered or received
     asked, plan, response = planned.asked, planned.plan, ended.response
-    failure = ended.failure or (None if answered is None else answered.failure)
+    failure = ended.failure or answered.failure
     size = getattr(plan, "size", 0)
     request = _request(draft, bodies, contents, size)
     calls, tools, checks, retries = _happened(draft, bodies, contents, size)
     total = draft.last - draft.began
     door = _KNOWN_PATHS.get(who.path) or _door(who.path)
-    provider, model = ended.provider, ended.model
-    if draft.ended is None and plan is not None:
-        provider, model = plan.target.provider, plan.target.model
+    provider, model, outcome = ended.provider, ended.model, ended.outcome
+    if draft.ended is None:
+        outcome = outcome if draft.answered is None else _outcome(answered)
+        if plan is not None:
+            provider, model = plan.target.provider, plan.target.model
     usage, conversation = ended.usage, _conversation(asked) if "conversation" in asked else ""
-    spent, made, cached, thought = used_tokens(usage) if usage else (0, 0, 0, 0)
+    spent, made, cached, thought = ended.used
     # Tables of at most fifteen, not all as arguments by name: Python would take three instructions for each.
     who_asked: dict[str, Any] = {
         "id": draft.id,
@@ -102,7 +104,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "owner": planned.owner if plan is not None else who.owner,
         "key": who.key,
         "client": who.client,
-        "client_id": "" if answered is None else answered.client_id,
+        "client_id": answered.client_id,
         "door": door,
         "method": who.method,
         "path": who.path,
@@ -113,14 +115,14 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "model": model,
         "stream": asked.get("stream") is True,
         "background": planned.background,
-        "outcome": ended.outcome if draft.ended is not None or answered is None else _outcome(answered),
-        "status": 0 if answered is None else answered.status,
+        "outcome": outcome,
+        "status": answered.status,
         "code": "" if failure is None else failure.code,
         "input_tokens": spent,
         "output_tokens": made,
         "cached_tokens": cached,
         "reasoning_tokens": thought,
-        "cost": ended.cost.price(spent, made, cached) if usage else None,
+        "cost": ended.price,
     }
     how_long: dict[str, Any] = {
         "total": total,
@@ -135,10 +137,9 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "conversation": conversation,
         "thread": conversation or _thread(planned.id, door, asked, request, bodies),
         "bytes": who.size,
-        "capture": "full" if contents.kept else "metadata",
     }
     trace = Trace(
-        summary=TraceSummary(**who_asked, **what_came, **how_long),
+        summary=NO_SUMMARY,
         timings=Timings(
             received.seconds,
             planned.parse_seconds,
@@ -153,9 +154,9 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         history=planned.history,
         decisions=() if plan is None else traced_decisions(plan.compatibility.decisions),
         diagnostics=_diagnostics(response, plan, failure),
-        calls=tuple(calls),
-        tools=tuple(tools),
-        checks=tuple(checks),
+        calls=calls,  # type: ignore[arg-type]  # so are these: they are only encoded
+        tools=tools,  # type: ignore[arg-type]
+        checks=checks,  # type: ignore[arg-type]
         usage=usage,  # type: ignore[arg-type]  # it is a `dict`, and nobody changes it
         batches=ended.batches,
         events=ended.events,
@@ -163,15 +164,18 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         error=None if failure is None else _error(failure),
         traceparent=received.traceparent,
     )
-    if response is None:
-        return Made(trace)
     if contents.kept:
-        trace = replace(trace, answer=contents.keep(_NO_BODY, response))
-    return Made(trace, response["output"])
+        how_long["capture"] = "full"
+        trace = trace if response is None else replace(trace, answer=contents.keep(_NO_BODY, response))
+    items = () if response is None else response["output"]
+    return Made(TraceSummary(**who_asked, **what_came, **how_long), encode(trace), items)
 
 
-def finish_record(made: Made) -> Trace:
-    return replace(made.trace, output=tuple(map(_item, made.items))) if made.items else made.trace
+def finish_record(made: Made) -> PackedTrace:
+    detail = made.detail
+    if made.items:
+        detail = b'%b,"output":%b}' % (detail[:-1], encode(list(map(_item, made.items))))
+    return PackedTrace(made.summary, encode(made.summary), detail)
 
 
 def _door(path: str) -> Door:
@@ -228,16 +232,10 @@ def _thread(run: str, door: Door, asked: Mapping[str, Any], request: TracedBody,
     return run
 
 
-def traced_decisions(decisions: Iterable[Any]) -> tuple[TracedDecision, ...]:
+def traced_decisions(decisions: Sequence[Any]) -> tuple[TracedDecision, ...]:
+    figures = [value if isinstance(value, _NUMBERS) else None for value in map(_value, decisions)]
     return tuple(
-        [
-            TracedDecision(
-                *_told(each),
-                tuple(each.sends) if each.sends else (),
-                value if isinstance(value := each.effective_value, _NUMBERS) else None,
-            )
-            for each in decisions
-        ]
+        map(TracedDecision, *zip(*map(_told, decisions), strict=True), map(tuple, map(_sends, decisions)), figures)
     )
 
 
@@ -304,7 +302,7 @@ def _tool(ended: float, fact: ToolRan, bodies: Bodies, contents: Contents) -> Tr
     call, ran = fact.call, fact.ran
     output = _NO_BODY
     if ran is not None:
-        said = ran.output if isinstance(ran.output, str) else _encode(ran.output).decode()
+        said = ran.output if isinstance(ran.output, str) else encode(ran.output).decode()
         output = contents.keep(bodies.text(said), ran.output)
     return TracedTool(
         call.kind,
@@ -325,7 +323,7 @@ def _check(fact: ContractChecked, contents: Contents) -> TracedCheck:
 
 
 def _item(item: Mapping[str, Any]) -> TracedItem:
-    size = len(_encode(item))
+    size = len(encode(item))
     if size > 1 << 16:
         time.sleep(0)
     return TracedItem(item["type"], item.get("status") or "", size, item.get("name") or "")

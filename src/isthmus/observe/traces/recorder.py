@@ -30,6 +30,7 @@ from isthmus.observe.traces.contents import NO_CONTENTS, Contents, may_keep
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.record import Made, finish_record, make_record
 from isthmus.observe.traces.small import is_small
+from isthmus.ports.packed import PackedTrace, pack
 from isthmus.ports.traced import Trace
 from isthmus.ports.traces import TraceStore
 
@@ -94,6 +95,7 @@ class Recorder:
         self.cleaner = cleaner
         self._bodies = bodies
         self._keeping = keeping
+        self._most, self._most_bytes = keeping.max_queued, keeping.max_queued_bytes
         self._gather = gather
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._put = 0
@@ -129,21 +131,18 @@ class Recorder:
 
     def put(self, draft: Draft) -> None:
         """Take it, or count it as lost; at once."""
-        keeping = self._keeping
-        held = self._put - self._taken
-        if held and (self._queue.qsize() >= keeping.max_queued or held + draft.weight > keeping.max_queued_bytes):
+        held, weight = self._put - self._taken, draft.weight
+        if held and (held + weight > self._most_bytes or self._queue.qsize() >= self._most):
             self.lost += 1
             return
+        item: Draft | Made | None = draft
         if is_small(draft):
-            made = self._make(draft)
-            if made is not None:
-                self._put += _MADE
-                self._asked += 1
-                self._queue.put(made)
-            return
-        self._put += draft.weight
+            item, weight = self._make(draft), _MADE
+            if item is None:
+                return
+        self._put += weight
         self._asked += 1
-        self._queue.put(draft)
+        self._queue.put(item)
 
     async def room_to_forget(self) -> None:
         """Wait until not too many forgettings wait themselves: none may be lost, so none is taken beyond that."""
@@ -227,7 +226,7 @@ class Recorder:
                 return True
 
     def _record(self, group: Sequence[Draft | Made]) -> None:
-        traces: list[Trace] = []
+        traces: list[PackedTrace] = []
         for number, each in enumerate(group):
             if isinstance(each, Made):
                 self._taken += _MADE
@@ -259,11 +258,11 @@ class Recorder:
             tell(log, "error", "trace.broken", id=draft.id, trace=error)
             return None
 
-    def _without_forgotten(self, trace: Trace) -> Trace:
+    def _without_forgotten(self, trace: PackedTrace) -> PackedTrace:
         summary = trace.summary
         if (summary.owner, summary.response) not in self._forgotten:
             return trace
-        return Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata"))
+        return pack(Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata")))
 
     def _forget(self, item: _Forget) -> None:
         self._forgotten[item.owner, item.response] = None

@@ -24,7 +24,7 @@ Key = tuple[str, bytes]
 
 
 class Seen:
-    __slots__ = ("_held", "_largest", "_most", "_most_bytes", "_new", "_old", "find")
+    __slots__ = ("_held", "_largest", "_most", "_most_bytes", "_new", "_old", "find", "recall")
 
     def __init__(self, most: int = MOST_SEEN, most_bytes: int = MOST_SEEN_BYTES) -> None:
         self._most, self._most_bytes = most // 2, most_bytes // 2
@@ -34,21 +34,20 @@ class Seen:
         self._held = 0
         """Bytes in the newer table."""
         self.find = self._new.get
-        """A piece, if it is in the newer table: without an instruction of Python."""
-
-    def recall(self, key: Key) -> Piece | None:
-        """One that is not there, from the older one; whoever found it notes it."""
-        return self._old.pop(key, None)
+        """A piece, if it is in the newer table: without an instruction of Python. And …"""
+        self.recall = self._old.pop
+        """… one that is not there, from the older one; whoever found it notes it."""
 
     def note(self, key: Key, piece: Piece) -> None:
-        held = self._held + len(key[0]) + len(key[1])
-        if held > self._most_bytes or len(self._new) >= self._most:
+        path, data = key
+        new, held = self._new, self._held + len(path) + len(data)
+        if held > self._most_bytes or len(new) >= self._most:
             held -= self._held
             if held > self._largest:
                 return
-            self._old, self._new = self._new, {}
-            self.find = self._new.get
-        self._new[key], self._held = piece, held
+            self._old, self._new = new, (new := {})
+            self.find, self.recall = new.get, self._old.pop
+        new[key], self._held = piece, held
 
     @property
     def held(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Which drafts are so small that their trace is made at once, by whoever puts them.
 
-To make a small trace takes some 10 µs. To hold on to everything that it is made of until the thread comes to it takes
+To make a small trace takes some 20 µs. To hold on to everything that it is made of until the thread comes to it takes
 more: the search for garbage looks at it again, and the thread finds nothing of it in its caches. What may take longer
 than that (a long body, a long history, what tools have said, all content) waits for the thread; so does the answer of
 each, whose length nobody knows.
@@ -20,10 +20,7 @@ _USUAL: Final = 3
 
 def is_small(draft: Draft) -> bool:
     """Nobody knows how long a history is, nor what was asked for in a request that is gone."""
+    if draft.weight > SMALL or draft.full or len(draft.facts) > _USUAL:
+        return False
     planned = draft.planned
-    return (
-        draft.weight <= SMALL
-        and not draft.full
-        and len(draft.facts) <= _USUAL
-        and (planned is None or (not planned.history and draft.received is not None))
-    )
+    return planned is None or (not planned.history and draft.received is not None)

@@ -70,17 +70,17 @@ class Tracer:
             self._open[fact.id].facts.append((self._clock(), fact))
 
     def _receive(self, fact: Received) -> None:
-        draft = self._begin(fact.owner, fact.key, fact.seconds)
+        draft = self._begin(fact.owner, fact.key, fact.seconds, fact)
         if draft is not None:
-            draft.received = fact
-            draft.weight += fact.size
             self._open[fact.request] = draft
 
     def _plan(self, fact: Planned) -> None:
         draft = self._open.get(fact.request) or self._begin(fact.owner, "", 0.0)
         if draft is not None:
             draft.planned = fact
-            draft.weight = max(draft.weight, getattr(fact.plan, "size", 0))
+            size = getattr(fact.plan, "size", 0)
+            if size > draft.weight:
+                draft.weight = size
             self._open[fact.id] = draft
 
     def _finish(self, fact: Ended) -> None:
@@ -102,13 +102,14 @@ class Tracer:
             self._open.pop(planned.id, None)  # it was planned, and never carried out
         self._recorder.put(draft)
 
-    def _begin(self, owner: str, key: str, ago: float) -> Draft | None:
+    def _begin(self, owner: str, key: str, ago: float, received: Received | None = None) -> Draft | None:
         if len(self._open) >= MOST_OPEN:
             self._recorder.lost += 1
             return None
         clock = self._clock()
         full = self._may_be_full and self._is_full(owner, key)
-        return Draft(self._now() - ago, clock - ago, clock, full, _SMALL)
+        weight = _SMALL if received is None else _SMALL + received.size
+        return Draft(self._now() - ago, clock - ago, clock, full, weight, received)
 
     # ── what is captured ───────────────────────────────────────────────────────────────────────────
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from isthmus.errors import RequestRefused
+from isthmus.ports.packed import PackedTrace
 from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.ports.traces import MOST_WALKED, Grouping, TraceFilter, TracePage, TraceStats, TraceTotal
 from isthmus.store.traces import writes
@@ -46,7 +47,7 @@ class TracesInTables:
 
     # ── by the thread that writes ──────────────────────────────────────────────────────────────────
 
-    def keep(self, traces: Sequence[Trace]) -> None:
+    def keep(self, traces: Sequence[PackedTrace]) -> None:
         try:
             self.write(partial(writes.keep, memory=self.memory, traces=traces))
         except BaseException:

@@ -21,6 +21,7 @@ _BITS: Final = 32
 _FIRST_LOOK: Final = 16
 """Chunks that are asked at first, the newest; then four times as many, and so on."""
 _AT_A_TIME: Final = 1_024
+_NO_WORD: Final = frozenset({""})
 LAST: Final = 1 << 62
 """Behind all traces."""
 _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
@@ -28,10 +29,10 @@ _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM trac
 
 
 def places_of(seq: int, summary: TraceSummary) -> list[tuple[int, int]]:
-    """A thread is often called like its response."""
+    """A thread is often called like its response. All these words are ours: they can be encoded."""
     chunk = seq // CHUNK << _BITS
-    words = {summary.id, summary.response, summary.thread}
-    return [(chunk | crc32(word.encode("utf-8", "surrogatepass")), seq) for word in words if word]
+    words = {summary.id, summary.response, summary.thread} - _NO_WORD
+    return [(chunk | code, seq) for code in map(crc32, map(str.encode, words))]
 
 
 def place_of(seq: int, word: str) -> int:

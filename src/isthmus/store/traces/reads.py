@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.ports.traces import TraceFilter, TracePage, TraceStats
 from isthmus.store.traces.places import LAST, find_places, first_since
-from isthmus.store.traces.rows import read_at, read_summary, unpack
+from isthmus.store.traces.rows import read_at, read_summary, read_trace
 
 if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables
@@ -29,7 +29,7 @@ def find(tables: Tables, owner: str | None, id: str) -> Trace | None:
 def read_whole(tables: Tables, summary: TraceSummary) -> Trace:
     """What is left of it, where its response was deleted."""
     row = tables.execute("SELECT packed, detail FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
-    return Trace(summary=summary) if row is None or row[1] is None else unpack(summary, bool(row[0]), row[1])
+    return Trace(summary=summary) if row is None or row[1] is None else read_trace(summary, bool(row[0]), row[1])
 
 
 def find_summary(tables: Tables, owner: str | None, id: str) -> TraceSummary | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from isthmus.ports.packed import unpack, unpack_summary
 from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.schema import SLOTS
@@ -25,7 +26,7 @@ TOTAL, FIRST_TOKEN = 0, 1
 MOST_KINDS: Final = 5_000
 """Models have whatever names clients send: beyond so many kinds, further ones lose the model's name."""
 OTHER: Final = "(other)"
-_PACKED: Final = 4_096
+_SQUEEZED: Final = 4_096
 """Bytes of a detail from which on it is worth compressing."""
 _STEPS: Final = 4
 """Steps of a spread within one doubling."""
@@ -35,34 +36,28 @@ _MOST_STEPS: Final = 40 * _STEPS
 KIND: Final = ("owner", "key", "client", "door", "provider", "model", "outcome", "code", "changed")
 Kind = tuple[str, str, str, str, str, str, str, str, bool]
 
-encode: Final = msgspec.json.Encoder().encode
-_decode_summary: Final = msgspec.json.Decoder(TraceSummary).decode
-_decode_detail: Final = msgspec.json.Decoder(Trace).decode
 _named: Final = attrgetter(*KIND[:-1])
 _figures: Final = attrgetter(
     *("input_tokens", "output_tokens", "cached_tokens", "retries", "degraded", "ignored", "total")
 )
 _cost, _total = attrgetter("cost"), attrgetter("total")
-_EMPTY: Final = TraceSummary(id="", at=0.0, ended_at=0.0)
 
 
 def kind_of(summary: TraceSummary) -> Kind:
     return (*_named(summary), bool(summary.degraded or summary.ignored))
 
 
-def pack(trace: Trace) -> tuple[bool, bytes]:
-    """All but its summary."""
-    data = encode(msgspec.structs.replace(trace, summary=_EMPTY))
-    return (True, zlib.compress(data, 1)) if len(data) > _PACKED else (False, data)
+def squeeze(detail: bytes) -> tuple[bool, bytes]:
+    """As it is kept, and whether that is smaller than it was."""
+    return (True, zlib.compress(detail, 1)) if len(detail) > _SQUEEZED else (False, detail)
 
 
-def unpack(summary: TraceSummary, packed: bool, data: bytes) -> Trace:
-    whole = _decode_detail(zlib.decompress(data) if packed else data)
-    return msgspec.structs.replace(whole, summary=summary)
+def read_trace(summary: TraceSummary, squeezed: bool, data: bytes) -> Trace:
+    return unpack(summary, zlib.decompress(data) if squeezed else data)
 
 
 def read_summary(seq: int, data: bytes) -> TraceSummary:
-    return msgspec.structs.replace(_decode_summary(data), seq=seq)
+    return msgspec.structs.replace(unpack_summary(data), seq=seq)
 
 
 def read_at(tables: Tables, seq: int) -> TraceSummary | None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.packed import PackedTrace, encode
+from isthmus.ports.traced import TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, places_of
-from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
+from isthmus.store.traces.rows import Kinds, Sums, kind_of, read_at, squeeze
 from isthmus.store.traces.schema import SLOTS
 
 if TYPE_CHECKING:  # a server starts without it
@@ -41,7 +42,7 @@ class Memory:
             del self.threads[oldest]
 
 
-def keep(tables: Tables, memory: Memory, traces: Sequence[Trace]) -> None:
+def keep(tables: Tables, memory: Memory, traces: Sequence[PackedTrace]) -> None:
     with tables.writing():
         last = tables.execute("SELECT ended FROM traces ORDER BY seq DESC LIMIT 1").fetchone()
         ended, latest = last[0] if last else 0.0, tables.latest()
@@ -50,16 +51,17 @@ def keep(tables: Tables, memory: Memory, traces: Sequence[Trace]) -> None:
         sums = Sums()
         threads, find_kind = memory.threads, memory.kinds.find
         for seq, trace in enumerate(traces, latest + 1):
-            summary = trace.summary
+            summary, head = trace.summary, trace.head
             # Lists are in the order of `seq`, and times are found by it: neither goes back, whatever the clock does.
             if summary.ended_at < ended or summary.previous:
                 thread = _thread(tables, memory, summary)
                 summary = msgspec.structs.replace(summary, ended_at=max(ended, summary.ended_at), thread=thread)
+                head = encode(summary)
             ended = summary.ended_at
             if summary.response:
                 threads[summary.owner, summary.response] = summary.thread
             kind = find_kind(tables, kind_of(summary))
-            rows.append((seq, ended, kind, encode(summary), *pack(trace)))
+            rows.append((seq, ended, kind, head, *squeeze(trace.detail)))
             places += places_of(seq, summary)
             sums.groups[int(ended // SLOTS[0]), kind].append(summary)
         memory.trim()

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+Used = tuple[int, int, int, int]
+"""Tokens of the input and the output; and of these, what was cached, and what was thought."""
 
-def used_tokens(usage: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Of the input and the output; and of these, what was cached, and what was thought."""
+
+def used_tokens(usage: Mapping[str, Any] | None) -> Used:
+    if not usage:
+        return 0, 0, 0, 0
     ins, outs = usage.get("input_tokens_details"), usage.get("output_tokens_details")
     return (
         usage.get("input_tokens") or 0,

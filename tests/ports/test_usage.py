@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.observe.usage import used_tokens
+from isthmus.ports.usage import used_tokens
 
 
 @pytest.mark.parametrize(
