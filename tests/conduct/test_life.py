@@ -150,6 +150,7 @@ def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
         ignored=actions.count("ignored"),
         background=True,
         used=(3, 0, 0, 0),
+        steps=[],
     )
 
 

@@ -26,6 +26,7 @@ from isthmus.ports import (
     Observer,
     Retried,
     Sent,
+    Step,
     ToolRan,
 )
 from isthmus.ports.usage import used_tokens
@@ -55,7 +56,7 @@ def _short(event: str) -> str:
 class Life:
     __slots__ = (
         *("_batches", "_begun_at", "_due", "_events", "_failure", "_first_at", "_first_byte", "_id", "_longest_gap"),
-        *("_now", "_observer", "_over_at", "_owner", "_seconds", "_sent_at", "_stride", "_told_at", "_whole"),
+        *("_now", "_observer", "_over_at", "_owner", "_seconds", "_sent_at", "_steps", "_stride", "_told_at", "_whole"),
         *("attempts", "batches"),
     )
 
@@ -84,6 +85,7 @@ class Life:
         self._seconds, self._batches = array("d"), array("L")
         self._events: list[str] = []
         """Of each moment that is remembered: when it was, with which batch, and with what."""
+        self._steps: list[tuple[float, Step]] = []
 
     def sent(
         self,
@@ -101,27 +103,26 @@ class Life:
         if self._observer is not None:
             asking = "anew" if anew and again and why == "first" else why
             target = plan.target
-            self._observer.tell(Sent(self._id, target.provider, target.model, self.attempts, asking, body, key))
+            self._tell(Sent(self._id, target.provider, target.model, self.attempts, asking, body, key))
 
     def accepted(self) -> None:
         """The head of the answer is here."""
         self._told_at = inf
         self._first_byte = self._now() - self._sent_at
         if self._observer is not None:
-            self._observer.tell(Accepted(self._id, self._first_byte))
+            self._tell(Accepted(self._id, self._first_byte))
 
     def asked_again(self, plan: Decided, trail: Sequence[Again]) -> None:
         """What happened below the asking that was told last."""
         if self._observer is not None:
             for again in trail:
-                told = Retried(self._id, plan.target.provider, again.failure, again.wait, again.elsewhere)
-                self._observer.tell(told)
+                self._tell(Retried(self._id, plan.target.provider, again.failure, again.wait, again.elsewhere))
 
     def failed(self, plan: Decided, failure: IsthmusError) -> None:
         self._failure = failure
         if self._observer is not None:
             target = plan.target
-            self._observer.tell(AttemptFailed(self._id, target.provider, target.model, self.attempts, failure))
+            self._tell(AttemptFailed(self._id, target.provider, target.model, self.attempts, failure))
 
     def told(self, events: Sequence[Mapping[str, Any]]) -> None:
         """A batch of an answer: the first word, and now and then a later one, is remembered."""
@@ -155,14 +156,14 @@ class Life:
     def ran(self, call: ManagedCall, ran: Ran | None, seconds: float) -> None:
         """A tool of the host was run."""
         if self._observer is not None:
-            self._observer.tell(ToolRan(self._id, call, ran, seconds))
+            self._tell(ToolRan(self._id, call, ran, seconds))
 
     def checked(self, checks: Sequence[ContractCheck]) -> None:
         """The answer was held against its format, since the upstream's last word."""
         if self._observer is not None and checks:
             seconds = self._now() - (self._over_at or self._begun_at)
             for check in checks:
-                self._observer.tell(ContractChecked(self._id, check, seconds))
+                self._tell(ContractChecked(self._id, check, seconds))
 
     def whole(
         self,
@@ -207,7 +208,12 @@ class Life:
             marks=tuple(map(Mark, self._seconds, self._batches, self._events)),
             response=response,
             used=used,
+            steps=self._steps,
         )
+
+    def _tell(self, step: Step) -> None:
+        self._steps.append((self._now() - self._begun_at, step))
+        self._observer.tell(step)  # type: ignore[union-attr]  # there is one: nothing is made for nobody
 
     def end(self, whole: Ended) -> None:
         self._whole = whole

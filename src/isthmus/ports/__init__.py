@@ -40,6 +40,7 @@ from isthmus.ports.facts import (
     Received,
     Retried,
     Sent,
+    Step,
     ToolRan,
 )
 from isthmus.ports.learned import Learned
@@ -117,6 +118,7 @@ __all__ = [
     "Retried",
     "Sent",
     "Signal",
+    "Step",
     "Store",
     "StoreStats",
     "StoredConversation",

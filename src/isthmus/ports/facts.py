@@ -142,6 +142,10 @@ class ContractChecked(msgspec.Struct, frozen=True):
     seconds: float
 
 
+Step = Sent | Accepted | Retried | AttemptFailed | ToolRan | ContractChecked
+"""What happens to a run on its way."""
+
+
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A moment of a stream."""
 
@@ -187,6 +191,8 @@ class Ended(msgspec.Struct, frozen=True):
     """The Response object at its end, if there is one."""
     used: Used = (0, 0, 0, 0)
     """The tokens of `usage`."""
+    steps: Sequence[tuple[float, Any]] = ()
+    """All that was told of it before (each a `Step`), with the seconds since the run began."""
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -211,6 +217,8 @@ class Answered(msgspec.Struct, frozen=True):
     size: int = 0
     client_id: str = ""
     """What its client calls it (`X-Client-Request-Id`)."""
+    received: Received | None = None
+    """What was told of it when it came, if it was taken."""
 
     @property
     def refused(self) -> bool:

@@ -41,13 +41,14 @@ class Work(Protocol):
 
 class Exchange:
     __slots__ = (
-        *("_observer", "_started", "anthropic", "caller", "client_id", "failure", "id", "left", "method", "path"),
-        *("peer", "run", "size", "status", "upgraded"),
+        *("_observer", "_received", "_started", "anthropic", "caller", "client_id", "failure", "id", "left", "method"),
+        *("path", "peer", "run", "size", "status", "upgraded"),
     )
 
     def __init__(self, method: str, path: str, peer: str = "", observer: Observer | None = None) -> None:
         self._started = time.perf_counter()
         self._observer = observer
+        self._received: Received | None = None
         self.id = new_request_id()
         self.method = method
         self.path = path
@@ -83,7 +84,8 @@ class Exchange:
             self.caller = caller.asking(self.id, time.time())
             seconds = time.perf_counter() - self._started
             who = (caller.owner, caller.key, caller.client.name, self.method, self.path)
-            observer.tell(Received(self.id, *who, size, seconds, traceparent, raw))
+            self._received = Received(self.id, *who, size, seconds, traceparent, raw)
+            observer.tell(self._received)
 
     def tell(self) -> None:
         """It is over."""
@@ -134,6 +136,7 @@ class Exchange:
             seconds=time.perf_counter() - self._started,
             size=self.size,
             client_id=self.client_id,
+            received=self._received,
         )
         self._observer.tell(fact)
 

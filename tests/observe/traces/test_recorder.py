@@ -19,7 +19,7 @@ from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Keeping, Recorder
 from isthmus.observe.traces.small import is_small
-from isthmus.ports import Accepted, Answered, Planned, Received
+from isthmus.ports import Accepted, Answered, Ended, Planned, Received
 from isthmus.ports.packed import PackedTrace
 from isthmus.scrub import Scrubber
 from isthmus.store.traces.sqlite import SqliteTraces
@@ -66,13 +66,13 @@ async def recording(store: Any = None, *, gather: float = 0.0, **keeping: Any) -
 
 
 def draft(id: str, weight: int = 10, run: str = "", *, small: bool = False) -> Draft:
-    fact = Answered(id, run, "local", "", "", "POST", "/v1/responses", 200, None, False, 0.5)
+    received = Received(id, "local", "", "", "POST", "/v1/responses", 70, 0.1) if run else None
+    fact = Answered(id, run, "local", "", "", "POST", "/v1/responses", 200, None, False, 0.5, received=received)
     planned = Planned(run, id, "local", plan_for(), {}) if run else None
-    made = Draft(1_000.0, 1.0, 1.5, weight=weight, planned=planned, answered=fact)
-    if run:
-        made.received = Received(id, "local", "", "", "POST", "/v1/responses", 70, 0.1)
+    made = Draft(1.0, 1.5, at=1_000.0, weight=weight, planned=planned, answered=fact)
     if not small:  # so much has happened to it that the thread makes its trace
-        made.facts = [(1.1, Accepted(run, 0.1))] * 5
+        steps = [(0.1, Accepted(run, 0.1))] * 5
+        made.ended = Ended(run, "local", "", "", 0, "refused", None, None, None, 0.5, None, 0, 0, steps=steps)
     return made
 
 
@@ -195,7 +195,7 @@ async def test_a_disk_that_fails_is_told_once_and_once_more_when_it_is_back(capl
 @pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
 async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFixture, small: bool) -> None:
     broken = draft("req_broken", small=small)
-    broken.received = cast(Any, "no fact")
+    broken.last = cast(Any, "no moment")
     async with recording() as recorder:
         for each in (draft("req_1"), broken, draft("req_2")):
             recorder.put(each)

@@ -28,8 +28,8 @@ class Taken:
         self.drafts.append(draft)
 
 
-def received(id: str = "1", owner: str = "ann", key: str = "k", size: int = 70) -> Received:
-    return Received(f"req_{id}", owner, key, "", "POST", "/v1/responses", size, 0.1)
+def received(id: str = "1", raw: bytes | None = None) -> Received:
+    return Received(f"req_{id}", "ann", "k", "", "POST", "/v1/responses", 70, 0.1, raw=raw)
 
 
 def planned(id: str = "1", *, background: bool = False, request: str = "") -> Planned:
@@ -37,11 +37,14 @@ def planned(id: str = "1", *, background: bool = False, request: str = "") -> Pl
 
 
 def ended(id: str = "1") -> Ended:
-    return Ended(f"resp_{id}", "ann", "p", "m", 1, "completed", None, None, None, 1.0, None, 0, 0)
+    steps = [(0.1, Sent(f"resp_{id}", "p", "m", 1))]
+    return Ended(f"resp_{id}", "ann", "p", "m", 1, "completed", None, None, None, 1.0, None, 0, 0, steps=steps)
 
 
-def answered(id: str = "1", run: str = "", failure: Any = None) -> Answered:
-    return Answered(f"req_{id}", run, "ann", "k", "", "POST", "/v1/responses", 200, failure, False, 0.5)
+def answered(id: str = "1", run: str = "", failure: Any = None, raw: bytes | None = None) -> Answered:
+    came = received(id, raw)
+    who = ("ann", "k", "", "POST", "/v1/responses")
+    return Answered(f"req_{id}", run, *who, 200, failure, False, 0.5, size=70, received=came)
 
 
 def told(*facts: Any, **rule: Any) -> tuple[Tracer, Taken]:
@@ -54,8 +57,7 @@ def told(*facts: Any, **rule: Any) -> tuple[Tracer, Taken]:
 
 def gathered(draft: Draft) -> list[Any]:
     """All its facts, by what they are."""
-    facts = [draft.received, draft.planned, *(fact for _, fact in draft.facts), draft.ended, draft.answered]
-    return [fact for fact in facts if fact is not None]
+    return [fact for fact in (draft.planned, draft.ended, draft.answered) if fact is not None]
 
 
 SENT, SPOKE = Sent("resp_1", "p", "m", 1), FirstToken("resp_1", 0.2)
@@ -79,11 +81,13 @@ def test_a_life_becomes_one_draft_at_its_very_end(life: str) -> None:
     assert taken.drafts == []
     tracer.tell(last)
     (draft,) = taken.drafts
-    facts = [fact for fact in LIVES[life] if fact is not SPOKE]  # its end tells of the first token, too
+    facts = [fact for fact in LIVES[life] if isinstance(fact, Planned | Ended | Answered)]  # these tell all others
     assert gathered(draft) == sorted(facts, key=lambda fact: isinstance(fact, Answered))
-    moments = [draft.began, *(at for at, _ in draft.facts), draft.last]
-    assert moments == sorted(moments)
-    assert draft.id == ("req_1" if received() in LIVES[life] or isinstance(last, Answered) else "resp_1")
+    assert draft.began <= draft.last
+    request = next((fact for fact in facts if isinstance(fact, Answered)), None)
+    assert draft.id == ("resp_1" if request is None else "req_1")
+    assert draft.received == (None if request is None else request.received)
+    assert draft.weight == 4_000 + (0 if request is None else 70)
     assert tracer._open == {}
 
 
@@ -96,15 +100,20 @@ def test_lives_that_cross_each_other_are_kept_apart() -> None:
     facts = [received("1"), received("2"), planned("2"), planned("1"), ended("1"), answered("2", failure=REFUSED)]
     _, taken = told(*facts, answered("1", "resp_1"))
     assert [draft.id for draft in taken.drafts] == ["req_2", "req_1"]
-    assert [len(gathered(draft)) for draft in taken.drafts] == [3, 4]
+    assert [len(gathered(draft)) for draft in taken.drafts] == [2, 3]
 
 
 def test_how_many_are_open_is_bounded_and_one_more_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 2)
-    tracer, taken = told(*(received(str(number)) for number in range(5)))
-    assert (taken.lost, len(tracer._open)) == (3, 2)
-    tracer.tell(answered("0"))
-    assert [draft.id for draft in taken.drafts] == ["req_0"]
+    monkeypatch.setattr(module, "MOST_OPEN", 4)
+    tracer, taken = told(*(planned(str(number)) for number in range(5)))
+    assert len(tracer._open) == 4
+    for number in range(5):
+        tracer.tell(ended(str(number)))
+        tracer.tell(answered(str(number), f"resp_{number}"))
+    assert [draft.id for draft in taken.drafts] == ["req_0", "req_1"]
+    assert (taken.lost, tracer._open) == (3, {})
+    tracer.tell(answered("5", failure=REFUSED))
+    assert taken.drafts[-1].id == "req_5"
 
 
 @pytest.mark.parametrize(
@@ -131,10 +140,11 @@ def test_whose_content_is_wanted(rule: Any, switch: Any, full: bool) -> None:
         assert tracer.capture_all(60, **switch).full_until == 1_060.0
     assert tracer.wants_all("ann", "k", 100) is full
     assert tracer.wants_all("ann", "k", 101) is False
-    tracer.tell(received())
     tracer.tell(answered())
     assert taken.drafts[0].full is full
     now += 60
+    tracer.tell(answered(raw=b"{}" if full else None))
+    assert taken.drafts[1].full is full, "it was wanted when it came"
     assert tracer.wants_all("ann", "k", 100) is (full and switch is None)
     assert tracer.capturing().full_until is None
 

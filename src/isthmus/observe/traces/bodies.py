@@ -90,22 +90,23 @@ class Bodies:
         many = len(found) > _FEW
         while None in found:
             new = found.index(None)
-            found[new] = self._new(keys[new], values[new], encode, many)
+            path, data = key = keys[new]
+            if many or path[-1:] != "]":
+                found[new] = self._look_closely(key, values[new], encode)
+            else:  # one message or two are made sooner than noted, and may never come again; of many, most do
+                found[new] = self._make(path, data, values[new], encode)
         return found, sum(map(len, written))  # type: ignore[return-value]  # each was found, or is new
 
-    def _new(self, key: Key, value: Any, encode: Callable[[Any], bytes], many: bool) -> Piece:
-        """One message or two are made sooner than noted, and may never come again; of many, most do."""
-        path, data = key
-        member = path[-1:] == "]"
-        noted = many or not member
-        piece = self._seen.recall(key, None) if noted else None
-        if piece is None:
-            if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
-                data = encode(_unmarked(value))
-            piece = Piece(path, len(data), self._keyed(data).hexdigest(), _role(value) if member else "")
-        if noted:
-            self._seen.note(key, piece)
+    def _look_closely(self, key: Key, value: Any, encode: Callable[[Any], bytes]) -> Piece:
+        piece = self._seen.recall(key, None) or self._make(*key, value, encode)
+        self._seen.note(key, piece)
         return piece
+
+    def _make(self, path: str, data: bytes, value: Any, encode: Callable[[Any], bytes]) -> Piece:
+        if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
+            data = encode(_unmarked(value))
+        role = _role(value) if path[-1:] == "]" else ""
+        return Piece(path, len(data), self._keyed(data).hexdigest(), role)
 
     def text(self, text: str) -> TracedBody:
         """Of something that is no table of fields."""

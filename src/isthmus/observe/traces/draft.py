@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from isthmus.ports import Answered, Ended, Planned, Received
 
 
 class Draft(msgspec.Struct):
-    at: float
-    """When it began, by the clock of the day."""
     began: float
-    """The same by a clock that only goes on, and when the last fact came."""
+    """When its first byte came, or where there is no request when it was planned, by a clock that only goes on …"""
     last: float
-    full: bool = False
-    """Whether its content is wanted."""
-    weight: int = 0
-    """About how many bytes it holds on to."""
-    received: Received | None = None
+    """… and when the last fact came."""
     planned: Planned | None = None
-    facts: list[tuple[float, Any]] = []
-    """What happened between these two, each with the moment when it came."""
     ended: Ended | None = None
     answered: Answered | None = None
+    over: float = 0.0
+    """When its run ended, by the same clock."""
+    at: float = 0.0
+    """When it began, by the clock of the day."""
+    full: bool = False
+    """Whether its content is wanted."""
+    weight: int = 4_000
+    """About how many bytes it holds on to: so many beside the bodies that it refers to."""
+
+    @property
+    def received(self) -> Received | None:
+        return None if self.answered is None else self.answered.received
 
     @property
     def id(self) -> str:
         """Of its request; of a run without one, the run's."""
-        request = self.answered or self.received
-        if request is not None:
-            return request.request
+        if self.answered is not None:
+            return self.answered.request
         return "" if self.planned is None else self.planned.request or self.planned.id

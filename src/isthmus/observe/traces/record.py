@@ -79,15 +79,15 @@ _UNENDED: Final = Ended("", "", "", "", 0, "refused", None, None, None, 0.0, Non
 
 def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
     """`contents`: what of it may be kept as it is."""
-    received, planned, ended = draft.received or _NOBODY, draft.planned or _UNPLANNED, draft.ended or _UNENDED
-    answered, who = draft.answered or _UNANSWERED, draft.answered or received
+    planned, ended, answered = draft.planned or _UNPLANNED, draft.ended or _UNENDED, draft.answered or _UNANSWERED
+    received = answered.received or _NOBODY
     asked, plan, response = planned.asked, planned.plan, ended.response
     failure = ended.failure or answered.failure
     size = getattr(plan, "size", 0)
     request = _request(draft, bodies, contents, size)
     calls, tools, checks, retries = _happened(draft, bodies, contents, size)
     total = draft.last - draft.began
-    door = _KNOWN_PATHS.get(who.path) or _door(who.path)
+    door = _KNOWN_PATHS.get(answered.path) or _door(answered.path)
     provider, model, outcome = ended.provider, ended.model, ended.outcome
     if draft.ended is None:
         outcome = outcome if draft.answered is None else _outcome(answered)
@@ -101,13 +101,13 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "at": draft.at,
         "ended_at": draft.at + total,
         "response": planned.id,
-        "owner": planned.owner if plan is not None else who.owner,
-        "key": who.key,
-        "client": who.client,
+        "owner": planned.owner if plan is not None else answered.owner,
+        "key": answered.key,
+        "client": answered.client,
         "client_id": answered.client_id,
         "door": door,
-        "method": who.method,
-        "path": who.path,
+        "method": answered.method,
+        "path": answered.path,
         "asked_model": str(asked.get("model") or ""),
     }
     what_came: dict[str, Any] = {
@@ -136,7 +136,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         "previous": str(asked.get("previous_response_id") or ""),
         "conversation": conversation,
         "thread": conversation or _thread(planned.id, door, asked, request, bodies),
-        "bytes": who.size,
+        "bytes": answered.size,
     }
     trace = Trace(
         summary=NO_SUMMARY,
@@ -260,8 +260,11 @@ def _happened(
     calls: list[TracedCall] = []
     tools: list[TracedTool] = []
     checks: list[TracedCheck] = []
-    began, retries = draft.began, 0
-    for at, fact in draft.facts:
+    ended, retries = draft.ended, 0
+    if ended is None:
+        return calls, tools, checks, retries
+    began = draft.began - draft.over + ended.seconds
+    for at, fact in ended.steps:
         kind = type(fact)  # every small request comes by here: patterns would take ten times as long
         if kind is Sent:
             calls.append(_call(at - began, fact, bodies, contents, size))

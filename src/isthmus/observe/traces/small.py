@@ -20,7 +20,7 @@ _USUAL: Final = 3
 
 def is_small(draft: Draft) -> bool:
     """Nobody knows how long a history is, nor what was asked for in a request that is gone."""
-    if draft.weight > SMALL or draft.full or len(draft.facts) > _USUAL:
+    planned, ended = draft.planned, draft.ended
+    if draft.weight > SMALL or draft.full or (ended is not None and len(ended.steps) > _USUAL):
         return False
-    planned = draft.planned
-    return planned is None or (not planned.history and draft.received is not None)
+    return planned is None or (not planned.history and draft.answered is not None)

@@ -1,7 +1,8 @@
 """Gathers the facts of each request until it is over, then hands them to the recorder; and knows what is captured.
 
-On the loop there is nothing but this: a fact is put behind the others of its request. How many requests are open at a
-time is bounded; the facts of one more are not gathered, and it is counted as lost.
+Three of them are all that is needed: what was planned, the end of the run, which tells all its steps, and the answer,
+which tells how the request came. How many requests are open at a time is bounded; the facts of one more are not
+gathered, and it is counted as lost.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from typing import Any, Final
 
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Recorder
-from isthmus.ports import Answered, Ended, Fact, FirstToken, Planned, Received
+from isthmus.ports import Answered, Ended, Fact, Planned
 from isthmus.ports.traces import Capturing, TraceStore
 from isthmus.scrub import Secret
 
 MOST_OPEN: Final = 20_000
-_SMALL: Final = 4_000
-"""Bytes that a draft takes beside the bodies that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class Tracer:
         self._now, self._clock = now, clock
         self._open: dict[str, Draft] = {}
         self._special: dict[type, Callable[[Any], None]] = {
-            Received: self._receive,
             Planned: self._plan,
             Ended: self._finish,
             Answered: self._answer,
@@ -58,58 +56,55 @@ class Tracer:
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
     def ear(self, kind: type[Any]) -> Callable[[Any], None] | None:
-        return None if kind is FirstToken else self._special.get(kind, self._add)  # the end tells that one, too
+        return self._special.get(kind)
 
     def tell(self, fact: Fact) -> None:
         hear = self.ear(type(fact))
         if hear is not None:
             hear(fact)
 
-    def _add(self, fact: Any) -> None:
-        if fact.id in self._open:
-            self._open[fact.id].facts.append((self._clock(), fact))
-
-    def _receive(self, fact: Received) -> None:
-        draft = self._begin(fact.owner, fact.key, fact.seconds, fact)
-        if draft is not None:
-            self._open[fact.request] = draft
-
     def _plan(self, fact: Planned) -> None:
-        draft = self._open.get(fact.request) or self._begin(fact.owner, "", 0.0)
-        if draft is not None:
-            draft.planned = fact
-            size = getattr(fact.plan, "size", 0)
-            if size > draft.weight:
-                draft.weight = size
-            self._open[fact.id] = draft
+        if len(self._open) < MOST_OPEN:
+            clock = self._clock()
+            draft = self._open[fact.id] = Draft(clock, clock, fact)
+            if fact.request:
+                self._open[fact.request] = draft
 
     def _finish(self, fact: Ended) -> None:
         draft = self._open.pop(fact.id, None)
-        if draft is not None:
-            draft.ended, draft.last = fact, self._clock()
-            if draft.answered is not None or draft.received is None:  # of a run without a request, nothing more comes
-                self._recorder.put(draft)
-
-    def _answer(self, fact: Answered) -> None:
-        draft = self._open.pop(fact.request, None) or self._begin(fact.owner, fact.key, fact.seconds)
         if draft is None:
             return
-        draft.answered, draft.last = fact, self._clock()
+        draft.ended, draft.last = fact, self._clock()
+        draft.over = draft.last
+        if draft.answered is not None or (planned := draft.planned) is None or not planned.request:
+            self._put(draft)  # of a run without a request, nothing more comes
+
+    def _answer(self, fact: Answered) -> None:
+        clock = self._clock()
+        draft = self._open.pop(fact.request, None)
+        if draft is None:
+            if fact.id:  # it was planned when there was no room
+                self._recorder.lost += 1
+                return
+            draft = Draft(clock, clock)
+        draft.answered, draft.began, draft.last = fact, clock - fact.seconds, clock
         planned = draft.planned
         if planned is not None and draft.ended is None:
             if planned.background and fact.failure is None:
                 return  # it goes on
             self._open.pop(planned.id, None)  # it was planned, and never carried out
-        self._recorder.put(draft)
+        self._put(draft)
 
-    def _begin(self, owner: str, key: str, ago: float, received: Received | None = None) -> Draft | None:
-        if len(self._open) >= MOST_OPEN:
-            self._recorder.lost += 1
-            return None
-        clock = self._clock()
-        full = self._may_be_full and self._is_full(owner, key)
-        weight = _SMALL if received is None else _SMALL + received.size
-        return Draft(self._now() - ago, clock - ago, clock, full, weight, received)
+    def _put(self, draft: Draft) -> None:
+        draft.at = self._now() - (draft.last - draft.began)
+        answered, planned = draft.answered, draft.planned
+        if answered is not None:
+            draft.weight += answered.size
+        if planned is not None and planned.plan.size > draft.weight:
+            draft.weight = planned.plan.size
+        if self._may_be_full:
+            draft.full = self._was_full(draft)
+        self._recorder.put(draft)
 
     # ── what is captured ───────────────────────────────────────────────────────────────────────────
 
@@ -119,6 +114,15 @@ class Tracer:
 
     def wants_all(self, owner: str, key: str, size: int) -> bool:
         return self._may_be_full and size <= self._rule.max_content and self._is_full(owner, key)
+
+    def _was_full(self, draft: Draft) -> bool:
+        """Whether it was wanted when it came, or is by now."""
+        received, answered, planned = draft.received, draft.answered, draft.planned
+        if received is not None and received.raw is not None:
+            return True
+        if answered is not None:
+            return self._is_full(answered.owner, answered.key)
+        return planned is not None and self._is_full(planned.owner, "")
 
     def _is_full(self, owner: str, key: str) -> bool:
         rule = self._rule
