@@ -100,8 +100,8 @@ class Tracer:
         answered, planned = draft.answered, draft.planned
         if answered is not None:
             draft.weight += answered.size
-        if planned is not None and planned.plan.size > draft.weight:
-            draft.weight = planned.plan.size
+        if planned is not None and (size := getattr(planned.plan, "size", 0)) > draft.weight:
+            draft.weight = size
         if self._may_be_full:
             draft.full = self._was_full(draft)
         self._recorder.put(draft)
