@@ -160,13 +160,13 @@ class HttpBackend:
         parser = SseParser(most, limits.max_values)
         provider = self.wire.endpoint.provider
         size = count = 0
-        while not decoder.done:
+        while True:
             data = await incoming.read()
             events = parser.feed(data) if data else parser.end()
             deltas = decoder.chunks(events)
             if deltas:
                 yield named_deltas(deltas, provider)
-            if not data:
+            if decoder.done or not data:  # what is whole is not cut any more
                 break
             # Counted for each read, not for each delta; what comes around the words is not kept, so it is not counted.
             count += len(events)
