@@ -113,6 +113,7 @@ def test_times_are_those_between_sending_the_head_the_last_word_and_the_end(cloc
     whole = life.whole(PLAN, "completed", None, None)
     assert (whole.first_byte, whole.settled, whole.seconds) == (2.0, 24.0, 31.0)
     assert heard.facts[1:] == [Accepted("resp_1", 2.0), ContractChecked("resp_1", check, 8.0)]
+    assert list(whole.steps) == list(zip([1.0, 3.0, 15.0], heard.facts, strict=True)), "its end tells all of them again"
 
 
 def test_tools_and_what_happened_below_an_asking_are_told(clock: Clock) -> None:
@@ -126,6 +127,7 @@ def test_tools_and_what_happened_below_an_asking_are_told(clock: Clock) -> None:
         Retried("resp_1", "test", FAILURE, 1.5),
         Retried("resp_1", "test", FAILURE, 0.0, True),
     ]
+    assert [step for _, step in life.whole(PLAN, "completed", None, None).steps] == heard.facts
 
 
 def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:

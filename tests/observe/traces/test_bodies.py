@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,17 @@ def test_what_is_read_again_is_the_same_also_when_it_was_forgotten_meanwhile() -
     assert bodies.read(body) == first
     bodies._seen = Seen(most=16)
     assert bodies.read(body) == first == bodies.read(body) == ONE.read(body)
+
+
+@pytest.mark.parametrize(("count", "remembered"), [(1, 1), (7, 1), (8, 9), (200, 201)])
+def test_messages_are_remembered_where_there_are_many_and_fields_always(count: int, remembered: int) -> None:
+    bodies = Bodies(b"k" * 32)
+    body = {"model": "m", "messages": [{"role": "user", "content": str(number)} for number in range(count)]}
+    first = bodies.read(body)
+    assert bodies._seen.held[0] == remembered
+    again = bodies.read(body)
+    assert again == first
+    assert sum(new is old for new, old in zip(again.pieces, first.pieces, strict=True)) == remembered
 
 
 def test_a_field_and_a_member_of_a_list_are_not_taken_for_each_other() -> None:
