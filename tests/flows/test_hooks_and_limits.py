@@ -85,10 +85,12 @@ def test_a_model_that_a_hook_puts_in_place_is_paid_at_its_own_price(tmp_path: Pa
     with limited(tmp_path, key(), toml=toml) as house:
         assert house.ask("ann", {"input": "now"}).json["model"] == "dear"
         assert house.ask("ann").status == 200
-        refused = house.ask("ann", {"input": "now"})
+        refused, served = house.ask("ann", {"input": "now"}), 1
+        if refused.status == 200:  # a minute began just now, and one more may pass
+            refused, served = house.ask("ann", {"input": "now"}), 2
         assert (refused.status, "`main/dear`" in refused.error["message"]) == (429, True), "and has that model's limits"
         assert {use.model: use.nanos for use in house.uses()} == {
-            "dear": 3 * TOKENS * TOKEN,
+            "dear": 3 * TOKENS * TOKEN * served,
             "some-model": TOKENS * TOKEN,
         }
 

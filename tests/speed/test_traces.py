@@ -27,7 +27,7 @@ def test_traces_add_nothing_to_a_delta(subject: str) -> None:
 @pytest.mark.parametrize(
     "at",
     [
-        "isthmus.observe.traces.tracer:Tracer._receive",
+        "isthmus.observe.traces.tracer:Tracer._plan",
         "isthmus.observe.traces.recorder:make_record",
         "isthmus.store.traces.writes:kind_of",
     ],
