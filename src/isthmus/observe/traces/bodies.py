@@ -49,21 +49,17 @@ class Bodies:
 
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
-        paths, values = list(body), list(body.values())
-        total = len(_encode(paths)) + len(paths)  # its names and colons, commas and braces
-        kinds: list[type | None] = list(map(type, values))
-        while list in kinds:  # one or two of them
-            at = kinds.index(list)
-            members = values[at]
-            if members and type(members[0]) is dict:
-                count = len(members)
-                total += count + 1
-                here = slice(at, at + 1)
-                paths[here] = _paths(paths[at], count)
-                values[here] = members
-                kinds[here] = [None] * count
+        paths: list[str] = []
+        values: list[Any] = []
+        total = len(_encode(list(body))) + len(body)  # its names and colons, commas and braces
+        for name, value in body.items():
+            if type(value) is list and value and type(value[0]) is dict:
+                paths += _paths(name, len(value))
+                values += value
+                total += len(value) + 1
             else:
-                kinds[at] = None
+                paths.append(name)
+                values.append(value)
         if len(values) <= _BREATH and size <= LARGE:  # as nearly always
             pieces, taken = self._pieces(paths, values, _encode)
             return TracedBody(total + taken, tuple(pieces))
