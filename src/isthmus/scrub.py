@@ -132,6 +132,8 @@ class Scrubber:
         large numbers and hardly ever holds a secret."""
         if "%" in text or "\\" in text:
             return bool(self.secrets)  # it may stand there in another spelling
+        if not self.secrets:
+            return False
         folded = _plain(text).lower()
         for piece in self._ends:
             if piece in folded:

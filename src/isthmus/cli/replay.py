@@ -21,7 +21,7 @@ from isthmus.cli.kept import Kept
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.differences import PlanDifferences, compare_plans
 from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
-from isthmus.observe.traces.record import traced_decisions
+from isthmus.observe.traces.told import traced_decisions
 from isthmus.ports.traced import TracedDecision
 from isthmus.protocol.json import JsonObject
 

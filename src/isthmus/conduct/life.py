@@ -175,6 +175,7 @@ class Life:
         background: bool = False,
         events: int = 0,
         response: Mapping[str, Any] | None = None,
+        written: bytes | None = None,
     ) -> Ended:
         """All of it in one fact, as far as it has come; the same for everybody once it was told."""
         if self._whole is not None:
@@ -207,6 +208,7 @@ class Life:
             longest_gap=self._longest_gap,
             marks=tuple(map(Mark, self._seconds, self._batches, self._events)),
             response=response,
+            written=written,
             used=used,
             steps=self._steps,
         )

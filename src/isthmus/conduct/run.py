@@ -386,6 +386,7 @@ class Run(Stoppable):
             background=self.tells_refusals,
             events=self._turn.told,
             response=done,
+            written=self.written,
         )
 
 

@@ -189,6 +189,8 @@ class Ended(msgspec.Struct, frozen=True):
     """Moments of the stream, a bounded number of them, as evenly spread over its batches as they come."""
     response: Mapping[str, Any] | None = None
     """The Response object at its end, if there is one."""
+    written: bytes | None = None
+    """The same as JSON, where it was written to be kept, and is small."""
     used: Used = (0, 0, 0, 0)
     """The tokens of `usage`."""
     steps: Sequence[tuple[float, Any]] = ()

@@ -12,10 +12,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.traced import NO_SUMMARY, Trace, TraceSummary
 
-NO_SUMMARY: Final = TraceSummary(id="", at=0.0, ended_at=0.0)
-"""Of a trace whose summary stands beside it."""
 encode: Final = msgspec.json.Encoder().encode
 _decode_summary: Final = msgspec.json.Decoder(TraceSummary).decode
 _decode_trace: Final = msgspec.json.Decoder(Trace).decode

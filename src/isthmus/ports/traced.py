@@ -8,7 +8,7 @@ bodies themselves, too, scrubbed and within a limit. Times are seconds; `at` is 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -142,7 +142,7 @@ class Timings(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """From the first byte of the request to the last of its answer; of a background run, to its end."""
 
 
-class TraceSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TraceSummary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     id: str
     """Of the request, as its client was told (`X-Request-Id`); of a run without one, the run's."""
     at: float
@@ -199,8 +199,12 @@ class TraceSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether its response was deleted: these figures are all that is left."""
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    summary: TraceSummary
+NO_SUMMARY: Final = TraceSummary(id="", at=0.0, ended_at=0.0)
+"""Of a trace whose summary stands beside it."""
+
+
+class Trace(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    summary: TraceSummary = NO_SUMMARY
     timings: Timings = Timings()
     request: TracedBody = TracedBody()
     """What the client sent, as the Responses (or Embeddings) request that its door made of it."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from isthmus.errors import StoreUnavailable
 from isthmus.observe.traces import recorder as module
@@ -18,8 +19,7 @@ from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Keeping, Recorder
-from isthmus.observe.traces.small import is_small
-from isthmus.ports import Accepted, Answered, Ended, Planned, Received
+from isthmus.ports import Accepted, Answered, Ended, Planned, Received, Sent
 from isthmus.ports.packed import PackedTrace
 from isthmus.scrub import Scrubber
 from isthmus.store.traces.sqlite import SqliteTraces
@@ -66,13 +66,17 @@ async def recording(store: Any = None, *, gather: float = 0.0, **keeping: Any) -
 
 
 def draft(id: str, weight: int = 10, run: str = "", *, small: bool = False) -> Draft:
+    """A request; a `small` one is packed when it is put."""
+    run = run or (f"resp_{id}" if small else "")
     received = Received(id, "local", "", "", "POST", "/v1/responses", 70, 0.1) if run else None
     fact = Answered(id, run, "local", "", "", "POST", "/v1/responses", 200, None, False, 0.5, received=received)
     planned = Planned(run, id, "local", plan_for(), {}) if run else None
     made = Draft(1.0, 1.5, at=1_000.0, weight=weight, planned=planned, answered=fact)
-    if not small:  # so much has happened to it that the thread makes its trace
-        steps = [(0.1, Accepted(run, 0.1))] * 5
-        made.ended = Ended(run, "local", "", "", 0, "refused", None, None, None, 0.5, None, 0, 0, steps=steps)
+    steps: list[Any] = [(0.1, Sent(run, "p", "m", 1, body={"model": "m"}))] + [(0.2, Accepted(run, 0.1))] * 5
+    response = {"output": [], "instructions": None, "isthmus": {"diagnostics": []}}
+    made.ended = Ended(run, "local", "", "", 0, "refused", None, None, None, 0.5, None, 0, 0, steps=steps)
+    if small:
+        made.ended = replace(made.ended, response=response, steps=steps[:2])
     return made
 
 
@@ -109,19 +113,24 @@ async def test_a_flood_loses_traces_counts_them_and_delays_nobody() -> None:
         assert (await ids(recorder))[-1] == "req_after"
 
 
-async def test_small_ones_are_made_at_once_and_written_in_their_order_with_the_others() -> None:
+async def test_small_ones_hold_on_to_nothing_and_are_written_in_their_order_with_the_others() -> None:
     store = Held()
     store.let.clear()
     async with recording(store) as recorder:
         drafts = [draft(f"req_{number}", small=number % 3 != 0) for number in range(30)]
         for each in drafts:
-            small = is_small(each)
             recorder.put(each)
-            if small:
-                each.answered = None  # nobody looks at it any more
+        assert [each.packed is not None for each in drafts] == [number % 3 != 0 for number in range(30)]
         store.let.set()
         assert await ids(recorder) == [f"req_{number}" for number in range(30)]
         assert (recorder.kept, recorder.lost) == (30, 0)
+
+
+async def test_so_many_that_one_group_is_full_or_half_of_the_queue_do_not_wait_for_others() -> None:
+    async with recording(gather=60.0, max_queued=20) as recorder:
+        for number in range(11):
+            recorder.put(draft(f"req_{number}"))
+        await until_soon(lambda: recorder.kept == 11)
 
 
 async def test_small_ones_are_bounded_like_others() -> None:
@@ -137,7 +146,7 @@ async def test_small_ones_are_bounded_like_others() -> None:
         assert await ids(recorder) == ["req_first", "req_0", "req_1", "req_2"]
         recorder.put(draft("req_after", small=True))
         assert (await ids(recorder))[-1] == "req_after"
-    async with recording(store := Held(), max_queued_bytes=10_000) as recorder:
+    async with recording(store := Held(), max_queued_bytes=40) as recorder:
         store.let.clear()
         recorder.put(draft("req_first", small=True))
         await until_soon(store.entered.is_set)
@@ -169,11 +178,11 @@ async def test_many_share_one_transaction() -> None:
     async with recording(store) as recorder:
         recorder.put(draft("req_first"))
         await until_soon(store.entered.is_set)
-        for number in range(300):
+        for number in range(600):
             recorder.put(draft(f"req_{number}"))
         store.let.set()
         await recorder.settle()
-        assert store.groups == [1, 200, 100]
+        assert store.groups == [1, 512, 88]
 
 
 async def test_a_disk_that_fails_is_told_once_and_once_more_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
@@ -192,7 +201,7 @@ async def test_a_disk_that_fails_is_told_once_and_once_more_when_it_is_back(capl
         assert told == ["traces.unavailable", "traces.available"]
 
 
-@pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
+@pytest.mark.parametrize("small", [False, True], ids=["by reference", "packed"])
 async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFixture, small: bool) -> None:
     broken = draft("req_broken", small=small)
     broken.last = cast(Any, "no moment")
@@ -204,7 +213,7 @@ async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFi
     assert "trace.broken" in caplog.text
 
 
-@pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
+@pytest.mark.parametrize("small", [False, True], ids=["by reference", "packed"])
 async def test_what_is_forgotten_before_it_is_written_is_never_written_with_its_content(small: bool) -> None:
     async with recording() as recorder:
         recorder.put(draft("req_1", run="resp_1", small=small))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces import places
-from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, places_of
+from isthmus.store.traces.places import LAST, add_places, drop_places, find_places, first_since, place_of
 from isthmus.store.traces.sqlite import SqliteTraces
 from traced import keep_in, traced
 
@@ -52,9 +52,14 @@ def test_a_thread_that_is_named_after_its_response_needs_no_place_of_its_own() -
     def places(*words: str) -> list[tuple[int, int]]:
         return sorted((place_of(7, word), 7) for word in words)
 
-    assert sorted(places_of(7, traced("1").summary)) == places("req_1", "resp_1")
-    assert sorted(places_of(7, traced("1", thread="t").summary)) == places("req_1", "resp_1", "t")
-    assert places_of(7, traced("1", thread="", response="").summary) == places("req_1")
+    def added(**fields: str) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        add_places(found, 7, traced("1", **fields).summary)
+        return sorted(found)
+
+    assert added() == places("req_1", "resp_1")
+    assert added(thread="t") == places("req_1", "resp_1", "t")
+    assert added(thread="", response="") == added(thread="req_1", response="req_1") == places("req_1")
     assert place_of(1, "\ud800") != place_of(1, "x"), "half a character is a word, too"
 
 

@@ -1,43 +1,86 @@
 """A body → its fields and messages in the order of the wire, each with its size and a keyed hash.
 
-In: a body as it is handed to the wire. Out: a `TracedBody`. Two bodies of the same installation begin with the same
-bytes for as long as their pieces are the same: that is what a provider's prompt cache goes by. Marks that only tell the
-cache where to look move with every turn; they are no part of the prompt, and of no piece. The key keeps short contents
-from being guessed: without it, whoever reads a trace could try words until their hash fits.
+In: a body as it is handed to the wire, or its JSON. Out: a `TracedBody`. Two bodies of the same installation begin
+with the same bytes for as long as their pieces are the same: that is what a provider's prompt cache goes by. Marks that
+only tell the cache where to look move with every turn; they are no part of the prompt, and of no piece. The key keeps
+short contents from being guessed: without it, whoever reads a trace could try words until their hash fits.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import repeat
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.observe.traces.seen import Key, Seen
 from isthmus.ports.traced import Piece, TracedBody
-from isthmus.protocol.large import LARGE, encode_sized
+from isthmus.protocol.large import LARGE, decode_large, encode_sized
 
 MOST_PIECES: Final = 4_000
 """Fields and messages of a body that are hashed one by one; more are only counted."""
 _BREATH: Final = 64
 """Pieces after which others have their turn: this thread shares the interpreter with every stream."""
+MOST_FRAMES: Final = 512
+"""Bodies that are remembered but for what is said in them."""
 MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Of declarations, blocks and parts: where a prompt cache is to begin."""
 _SPELT: Final = tuple(f'"{mark}"'.encode() for mark in MARKS)
-_FEW: Final = 8
-"""Pieces of a body whose messages are not remembered."""
+_MANY: Final = 8
+"""Members from which on those of a list are remembered."""
 _SHORT, _FIRST, _REMEMBERED = 64, 256, 16
 """Characters of a name, and the members of a list of that name whose paths are remembered; of so many names."""
 _encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+_members: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_TABLE: Final = ord("{")
+_UNTOLD: Final[Iterable[Any]] = repeat(None)
+"""Of pieces whose bytes tell what they are."""
+
+
+Frame = tuple[tuple[Piece, ...], tuple[Piece, ...]]
+"""The pieces of a body before what is said, and behind it."""
+
+
+class PackedBody(msgspec.Struct, frozen=True, gc=False):
+    """A body as JSON: what is said, and apart from it the rest, which is the same in many requests."""
+
+    rest: bytes
+    """With a 0 in the place of what is said."""
+    name: str = ""
+    """Of the field that holds what is said; empty: there is none, all of it is the rest."""
+    said: bytes = b""
+    """Its messages, or items."""
+
+
+def pack_body(body: Mapping[str, Any], name: str, said: Sequence[Any] | None) -> PackedBody:
+    """`said`: what stands in its field of this name, in a list. In one step: it must not be large."""
+    if said and type(said[0]) is dict:
+        return PackedBody(_encode({**body, name: 0}), name, _encode(said))
+    return PackedBody(_encode(body))
+
+
+class _Head(msgspec.Struct):
+    """Of a message, a tool or an item, what tells which one it is."""
+
+    role: Any = None
+    function: Any = None
+    name: Any = None
+    type: Any = None
+
+
+_head: Final = msgspec.json.Decoder(_Head).decode
 
 
 class Bodies:
     def __init__(self, secret: bytes) -> None:
-        self._keyed = partial(hashlib.blake2b, digest_size=8, key=secret[:64])
-        self._seen = Seen()
+        self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
+        self._seen: Seen[Piece] = Seen()
+        self._frames: Seen[Frame] = Seen(MOST_FRAMES)
 
     @classmethod
     def of(cls, installation: bytes) -> Bodies:
@@ -45,64 +88,84 @@ class Bodies:
         return cls(hashlib.blake2b(b"traces", key=installation[:64]).digest())
 
     def hash(self, data: bytes) -> str:
-        return self._keyed(data).hexdigest()
+        keyed = self._keyed.copy()
+        keyed.update(data)
+        return keyed.hexdigest()
 
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
-        paths: list[str] = []
-        values: list[Any] = []
-        total = len(_encode(list(body))) + len(body)  # its names and colons, commas and braces
-        for name, value in body.items():
-            if type(value) is list and value and type(value[0]) is dict:
-                paths += _paths(name, len(value))
-                values += value
-                total += len(value) + 1
-            else:
-                paths.append(name)
-                values.append(value)
-        if len(values) <= _BREATH and size <= LARGE:  # as nearly always
-            pieces, taken = self._pieces(paths, values, _encode)
-            return TracedBody(total + taken, tuple(pieces))
-        pieces, taken = self._many_pieces(paths, values, size)
-        return TracedBody(total + taken, tuple(pieces), len(values) - len(pieces))
-
-    def _many_pieces(self, paths: list[str], values: list[Any], size: int) -> tuple[list[Piece], int]:
-        """In steps, between which others have their turn."""
         pieces: list[Piece] = []
-        total, step = 0, _BREATH if size <= LARGE else 1
+        count, total = 0, _around(tuple(body))
         encode: Callable[[Any], bytes] = _encode if size <= LARGE else partial(encode_sized, size=size)
-        for start in range(0, len(values), step):
-            more, taken = self._pieces(paths[start : start + step], values[start : start + step], encode)
-            pieces += more[: max(MOST_PIECES - len(pieces), 0)]
-            total += taken
-            time.sleep(0)
-        return pieces, total
+        step = _BREATH if size <= LARGE else 1
+        for name, value in body.items():
+            if not (isinstance(value, list) and value and type(value[0]) is dict):
+                data = encode(value)
+                pieces.append(self._field((name, data)))
+                count, total = count + 1, total + len(data)
+                continue
+            paths, total = _paths(name, len(value)), total + len(value) + 1
+            for start in range(0, len(value), step):
+                some = value[start : start + step]
+                written = list(map(encode, some))
+                count, total = count + len(some), total + sum(map(len, written))
+                if len(pieces) < MOST_PIECES:
+                    pieces += self._listed(paths[start : start + step], written, some, many=len(value) >= _MANY)
+                if count >= step:
+                    time.sleep(0)
+        return _body(total, tuple(pieces), count)
 
-    def _pieces(self, paths: list[str], values: list[Any], encode: Callable[[Any], bytes]) -> tuple[list[Piece], int]:
-        """With their bytes. A long history comes by here with every turn: nearly all of it was seen before."""
-        written = list(map(encode, values))
+    def read_packed(self, body: PackedBody) -> TracedBody:
+        """The same of one that was packed."""
+        rest, name = body.rest, body.name
+        if not name:
+            return self.read(_decode(rest))
+        before, after = self._frames.find((name, rest)) or self._frame((name, rest))
+        members = list(map(bytes, _members(body.said)))
+        if len(members) < _MANY:
+            made: Iterable[Piece] = map(self._make, _paths(name, len(members)), members, map(_role_in, members))
+        else:
+            made = self._known(_paths(name, len(members)), members, _UNTOLD)
+        return _body(len(rest) - 1 + len(body.said), (*before, *made, *after))
+
+    def _frame(self, key: Key) -> Frame:
+        frame = self._frames.recall(key, None)
+        if frame is None:
+            pieces = self.read(_decode(key[1])).pieces
+            at = [piece.path for piece in pieces].index(key[0])
+            frame = pieces[:at], pieces[at + 1 :]
+        self._frames.note(key, frame)
+        return frame
+
+    def _field(self, key: Key) -> Piece:
+        return self._seen.find(key) or self._look_closely(key, "")
+
+    def _listed(self, paths: Sequence[str], written: list[bytes], values: list[Any], *, many: bool) -> Iterable[Piece]:
+        """One message or two are made sooner than noted, and may never come again."""
+        return self._known(paths, written, values) if many else map(self._make, paths, written, map(_role, values))
+
+    def _known(self, paths: Sequence[str], written: list[bytes], values: Iterable[Any]) -> list[Piece]:
+        """A long history comes by here with every turn: nearly all of it was seen before."""
         keys = list(zip(paths, written, strict=True))
         found = list(map(self._seen.find, keys))
-        many = len(found) > _FEW
-        while None in found:
-            new = found.index(None)
-            path, data = key = keys[new]
-            if many or path[-1:] != "]":
-                found[new] = self._look_closely(key, values[new], encode)
-            else:  # one message or two are made sooner than noted, and may never come again; of many, most do
-                found[new] = self._make(path, data, values[new], encode)
-        return found, sum(map(len, written))  # type: ignore[return-value]  # each was found, or is new
+        if None in found:
+            found = [
+                piece or self._look_closely(key, _role_in(key[1]) if value is None else _role(value))
+                for piece, key, value in zip(found, keys, values, strict=False)
+            ]
+        return found  # type: ignore[return-value]  # each was found, or is new
 
-    def _look_closely(self, key: Key, value: Any, encode: Callable[[Any], bytes]) -> Piece:
-        piece = self._seen.recall(key, None) or self._make(*key, value, encode)
+    def _look_closely(self, key: Key, role: str) -> Piece:
+        piece = self._seen.recall(key, None) or self._make(*key, role)
         self._seen.note(key, piece)
         return piece
 
-    def _make(self, path: str, data: bytes, value: Any, encode: Callable[[Any], bytes]) -> Piece:
-        if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
-            data = encode(_unmarked(value))
-        role = _role(value) if path[-1:] == "]" else ""
-        return Piece(path, len(data), self._keyed(data).hexdigest(), role)
+    def _make(self, path: str, data: bytes, role: str) -> Piece:
+        # One look where there is no mark; `in` would make an error of the bytes first, since they are no number.
+        if data.find(b"cache_") >= 0 and any(mark in data for mark in _SPELT):
+            size = len(data)
+            data = encode_sized(_unmarked(decode_large(data) if size > LARGE else _decode(data)), size)
+        return Piece(path, len(data), self.hash(data), role)
 
     def text(self, text: str) -> TracedBody:
         """Of something that is no table of fields."""
@@ -110,8 +173,21 @@ class Bodies:
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
 
 
+def _body(total: int, pieces: tuple[Piece, ...], count: int = 0) -> TracedBody:
+    """`count`: of all pieces, where there are more than these."""
+    more = (count or len(pieces)) - MOST_PIECES
+    return TracedBody(total, pieces) if more <= 0 else TracedBody(total, pieces[:MOST_PIECES], more)
+
+
+def _around(names: tuple[str, ...]) -> int:
+    """Bytes of the names of a body, its colons, commas and braces."""
+    return len(_encode(names)) + len(names)
+
+
 def _paths(name: str, count: int) -> Sequence[str]:
     """Of the members of a list."""
+    if count == 1:
+        return (f"{name}[0]",)
     first = _first_paths(name) if len(name) <= _SHORT else ()
     if count <= len(first):
         return first[:count]
@@ -124,13 +200,25 @@ def _first_paths(name: str) -> tuple[str, ...]:
 
 
 def _role(value: Any) -> str:
-    """Whose message it is; of a tool, what it is called; of an item, its type."""
     if type(value) is not dict:
         return ""
-    role = value.get("role")
+    return _role_of(_Head(value.get("role"), value.get("function"), value.get("name"), value.get("type")))
+
+
+def _role_in(data: bytes) -> str:
+    if data[0] != _TABLE:
+        return ""
+    head = _head(data)
+    role = head.role
+    return role if type(role) is str and role else _role_of(head)
+
+
+def _role_of(head: _Head) -> str:
+    """Whose message it is; of a tool, what it is called; of an item, its type."""
+    role = head.role
     if not role:
-        function = value.get("function")
-        role = (function if isinstance(function, dict) else value).get("name") or value.get("type")
+        function = head.function
+        role = (function.get("name") if isinstance(function, dict) else head.name) or head.type
     return role if isinstance(role, str) else ""
 
 

@@ -1,6 +1,6 @@
 """The thread that makes traces and writes them, and the queue before it: whoever is served never waits for either.
 
-In: drafts that are over; small ones become traces at once (`small`), for that takes less than to keep them. A draft
+In: drafts that are over; of small ones only bytes are kept (`packing`), for that takes less than to keep them. A draft
 that finds no room is lost and counted, and so is one that cannot be written; the log says so once, and once more when
 traces are written again. The thread gathers for a moment before it writes, so that many traces share one transaction,
 and it lets the loop have its turn between any two of them. Between two groups it forgets what is too old or too much,
@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -28,21 +29,20 @@ from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.contents import NO_CONTENTS, Contents, may_keep
 from isthmus.observe.traces.draft import Draft
-from isthmus.observe.traces.record import Made, finish_record, make_record
-from isthmus.observe.traces.small import is_small
+from isthmus.observe.traces.packing import pack_draft
+from isthmus.observe.traces.record import make_record
+from isthmus.observe.traces.told import Reader
 from isthmus.ports.packed import PackedTrace, pack
 from isthmus.ports.traced import Trace
 from isthmus.ports.traces import TraceStore
 
 log = logging.getLogger("isthmus.traces")
 
-_GATHER: Final = 0.25
+_GATHER: Final = 0.5
 """Seconds that the first trace of a group waits for others."""
-_LARGEST_GROUP: Final = 200
-_BREATH: Final = 8
-"""Traces that are made without a pause: some 0.2 ms."""
-_MADE: Final = 4_000
-"""Bytes that a small trace takes, about."""
+_LARGEST_GROUP: Final = 512
+_BREATH: Final = 64
+"""Traces that are made without a pause: a millisecond. A pause costs as much as a trace or two, if others want one."""
 _STEP: Final = 500
 """Traces that are forgotten in one transaction."""
 _LOOK: Final = 60.0
@@ -58,6 +58,9 @@ _PATIENCE: Final = 15
 """Times that such a one settles before it is told to come again."""
 _FORGOTTEN: Final = 1_000
 """Deleted responses that are remembered, for traces that come later."""
+
+
+_weight: Final = attrgetter("weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,7 @@ class _Forget:
     response: str
 
 
-_Item = Draft | Made | _Forget | threading.Event | None
-_TRACED: Final = (Draft, Made)
+_Item = Draft | _Forget | threading.Event | None
 
 
 class Recorder:
@@ -94,8 +96,11 @@ class Recorder:
         self.lost = 0
         self.cleaner = cleaner
         self._bodies = bodies
+        self._reader = Reader(bodies)
         self._keeping = keeping
         self._most, self._most_bytes = keeping.max_queued, keeping.max_queued_bytes
+        self._enough = min(_LARGEST_GROUP, max(1, self._most // 2))
+        """So many need not wait for others."""
         self._gather = gather
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._put = 0
@@ -131,18 +136,16 @@ class Recorder:
 
     def put(self, draft: Draft) -> None:
         """Take it, or count it as lost; at once."""
-        held, weight = self._put - self._taken, draft.weight
-        if held and (held + weight > self._most_bytes or self._queue.qsize() >= self._most):
+        held, weight, waiting = self._put - self._taken, draft.weight, self._queue.qsize()
+        if held and (held + weight > self._most_bytes or waiting >= self._most):
             self.lost += 1
             return
-        item: Draft | Made | None = draft
-        if is_small(draft):
-            item, weight = self._make(draft), _MADE
-            if item is None:
-                return
+        if waiting == self._enough:
+            self._hurry.set()
+        pack_draft(draft)
         self._put += weight
         self._asked += 1
-        self._queue.put(item)
+        self._queue.put(draft)
 
     async def room_to_forget(self) -> None:
         """Wait until not too many forgettings wait themselves: none may be lost, so none is taken beyond that."""
@@ -186,7 +189,7 @@ class Recorder:
                 self._forget_now()
                 self._tidy()
                 continue
-            if isinstance(first, _TRACED):
+            if isinstance(first, Draft):
                 self._hurry.wait(self._gather)
             self._hurry.clear()
             if not self._take(first):
@@ -203,9 +206,9 @@ class Recorder:
 
     def _take(self, item: _Item) -> bool:
         """This one and all that wait; False: it is the end."""
-        group: list[Draft | Made] = []
+        group: list[Draft] = []
         while True:
-            if isinstance(item, _TRACED):
+            if isinstance(item, Draft):
                 group.append(item)
             else:
                 self._record(group)
@@ -225,19 +228,13 @@ class Recorder:
                 self._record(group)
                 return True
 
-    def _record(self, group: Sequence[Draft | Made]) -> None:
+    def _record(self, group: Sequence[Draft]) -> None:
         traces: list[PackedTrace] = []
-        for number, each in enumerate(group):
-            if isinstance(each, Made):
-                self._taken += _MADE
-                made: Made | None = each
-            else:
-                if number % _BREATH == 0:
-                    time.sleep(0)  # whoever waits for the interpreter gets it
-                self._taken += each.weight
-                made = self._make(each)
-            if made is not None:
-                traces.append(finish_record(made))
+        for start in range(0, len(group), _BREATH):
+            time.sleep(0)  # whoever waits for the interpreter gets it
+            some = group[start : start + _BREATH]
+            traces += filter(None, map(self._make, some))
+            self._taken += sum(map(_weight, some))
         if self._forgotten:
             traces = list(map(self._without_forgotten, traces))
         if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
@@ -246,13 +243,13 @@ class Recorder:
             self.lost += len(traces)
         self._done += len(group)
 
-    def _make(self, draft: Draft) -> Made | None:
+    def _make(self, draft: Draft) -> PackedTrace | None:
         keeping = self._keeping
         try:
             contents = NO_CONTENTS
             if draft.full:
                 contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
-            return make_record(draft, self._bodies, contents)
+            return make_record(draft, self._reader.read(draft, contents), self._bodies, contents)
         except Exception as error:  # one that cannot be told must not keep the others from it
             self.lost += 1
             tell(log, "error", "trace.broken", id=draft.id, trace=error)

@@ -8,9 +8,9 @@ one, whose own pieces are forgotten. Both the loop and the thread that writes co
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from isthmus.ports.traced import Piece
+_T = TypeVar("_T")
 
 MOST_SEEN: Final = 4_096
 """Pieces that are remembered."""
@@ -23,14 +23,14 @@ Key = tuple[str, bytes]
 """The path of a piece, and its bytes."""
 
 
-class Seen:
+class Seen(Generic[_T]):
     __slots__ = ("_held", "_largest", "_most", "_most_bytes", "_new", "_old", "find", "recall")
 
     def __init__(self, most: int = MOST_SEEN, most_bytes: int = MOST_SEEN_BYTES) -> None:
         self._most, self._most_bytes = most // 2, most_bytes // 2
         self._largest = most_bytes * _LARGEST
-        self._new: dict[Key, Piece] = {}
-        self._old: dict[Key, Piece] = {}
+        self._new: dict[Key, _T] = {}
+        self._old: dict[Key, _T] = {}
         self._held = 0
         """Bytes in the newer table."""
         self.find = self._new.get
@@ -38,7 +38,7 @@ class Seen:
         self.recall = self._old.pop
         """… one that is not there, from the older one; whoever found it notes it."""
 
-    def note(self, key: Key, piece: Piece) -> None:
+    def note(self, key: Key, piece: _T) -> None:
         path, data = key
         new, held = self._new, self._held + len(path) + len(data)
         if held > self._most_bytes or len(new) >= self._most:

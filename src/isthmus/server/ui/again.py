@@ -16,7 +16,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.observe.differences import compare_plans
 from isthmus.observe.recall import request_again
 from isthmus.observe.sent import answered_body, content_of
-from isthmus.observe.traces.record import traced_decisions
+from isthmus.observe.traces.told import traced_decisions
 from isthmus.ports.traced import Trace
 from isthmus.protocol.json import JsonObject
 

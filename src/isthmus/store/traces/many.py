@@ -2,7 +2,7 @@
 
 In: the beginning and the end of an `INSERT`, and rows. `executemany` gives the interpreter away and asks for it again
 with every row; while the loop is busy each of these turns costs more than the row does. So one statement takes as many
-rows as fit, and there are few lengths of it, which SQLite keeps prepared.
+rows as fit, each length a power of two: these few SQLite keeps prepared.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables
 
 
-_LENGTHS: Final = (64, 16, 4, 1)
-"""Rows of a statement. Their values must stay below 999, what an old SQLite takes."""
+_MOST: Final = 512
+"""Rows of the longest statement."""
 
 
 def insert_many(tables: Tables, into: str, then: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """`into`: all before `VALUES`; `then`: what stands behind the rows, if anything."""
-    at = 0
-    for length in _LENGTHS:
-        while len(rows) - at >= length:
-            statement = _statement(into, then, len(rows[at]), length)
-            tables.execute(statement, tuple(chain.from_iterable(rows[at : at + length])))
-            at += length
+    at, left = 0, len(rows)
+    width = len(rows[0]) if rows else 1
+    most = min(_MOST, tables.most_values // width)
+    while left:
+        length = 1 << min(left, most).bit_length() - 1
+        tables.execute(_statement(into, then, width, length), tuple(chain.from_iterable(rows[at : at + length])))
+        at, left = at + length, left - length
 
 
 @cache

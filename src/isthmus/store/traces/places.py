@@ -21,18 +21,20 @@ _BITS: Final = 32
 _FIRST_LOOK: Final = 16
 """Chunks that are asked at first, the newest; then four times as many, and so on."""
 _AT_A_TIME: Final = 1_024
-_NO_WORD: Final = frozenset({""})
 LAST: Final = 1 << 62
 """Behind all traces."""
 _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
 """Asked apart: for both at once SQLite would look at every row."""
 
 
-def places_of(seq: int, summary: TraceSummary) -> list[tuple[int, int]]:
+def add_places(places: list[tuple[int, int]], seq: int, summary: TraceSummary) -> None:
     """A thread is often called like its response. All these words are ours: they can be encoded."""
-    chunk = seq // CHUNK << _BITS
-    words = {summary.id, summary.response, summary.thread} - _NO_WORD
-    return [(chunk | code, seq) for code in map(crc32, map(str.encode, words))]
+    chunk, id, response, thread = seq // CHUNK << _BITS, summary.id, summary.response, summary.thread
+    places.append((chunk | crc32(id.encode()), seq))
+    if response and response != id:
+        places.append((chunk | crc32(response.encode()), seq))
+    if thread and thread != response and thread != id:
+        places.append((chunk | crc32(thread.encode()), seq))
 
 
 def place_of(seq: int, word: str) -> int:

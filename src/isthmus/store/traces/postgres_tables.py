@@ -28,6 +28,10 @@ _COUNT_ANEW: Final = (
 
 
 class PostgresTables:
+    most_values: Final = 65_535
+    """Its protocol counts them in two bytes."""
+    flags: Final = (False, True)
+
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 

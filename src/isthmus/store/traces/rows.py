@@ -103,13 +103,14 @@ class Sums:
     """What a group of traces adds to the totals, by the smallest step: many of them make one row."""
 
     def __init__(self) -> None:
-        self.groups: defaultdict[tuple[int, int], list[TraceSummary]] = defaultdict(list)
+        self.groups: defaultdict[tuple[float, int], list[TraceSummary]] = defaultdict(list)
         """Step and kind → those of both."""
 
     def write(self, tables: Tables) -> None:
         totals: dict[tuple[int, ...], list[float]] = {}
         spreads: dict[tuple[int, ...], int] = {}
-        for (slot, kind), group in self.groups.items():
+        for (step, kind), group in self.groups.items():
+            slot = int(step)
             added = _sum(group)
             steps = {
                 TOTAL: Counter(map(step_of, map(_total, group))),
@@ -120,8 +121,8 @@ class Sums:
                 sums = totals.get(place)
                 totals[place] = added if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
                 for what, counted in steps.items():
-                    for step, count in counted.items():
-                        spreads[*place, what, step] = spreads.get((*place, what, step), 0) + count
+                    for height, count in counted.items():
+                        spreads[*place, what, height] = spreads.get((*place, what, height), 0) + count
         insert_many(tables, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
         insert_many(tables, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
 

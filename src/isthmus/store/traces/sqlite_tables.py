@@ -12,6 +12,13 @@ _PAGES: Final = 512
 
 
 class SqliteTables(sqlite3.Connection):
+    flags: Final = (0, 1)
+    """It has none of its own; and of a `bool` Python asks each time whether it would rather be something else."""
+
+    @property
+    def most_values(self) -> int:
+        return self.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         self.execute("BEGIN IMMEDIATE")

@@ -23,6 +23,14 @@ class Answer(Protocol):
 
 
 class Tables(Protocol):
+    @property
+    def most_values(self) -> int:
+        """That one statement takes."""
+
+    @property
+    def flags(self) -> tuple[int, int]:
+        """What stands for false and for true in its rows."""
+
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Answer: ...
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object: ...

@@ -13,7 +13,7 @@ import msgspec
 from isthmus.ports.packed import PackedTrace, encode
 from isthmus.ports.traced import TraceSummary
 from isthmus.store.traces.many import insert_many
-from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, places_of
+from isthmus.store.traces.places import LAST, add_places, drop_places, find_places, first_since
 from isthmus.store.traces.rows import Kinds, Sums, kind_of, read_at, squeeze
 from isthmus.store.traces.schema import SLOTS
 
@@ -49,7 +49,7 @@ def keep(tables: Tables, memory: Memory, traces: Sequence[PackedTrace]) -> None:
         rows: list[tuple[Any, ...]] = []
         places: list[tuple[int, int]] = []
         sums = Sums()
-        threads, find_kind = memory.threads, memory.kinds.find
+        threads, find_kind, flags = memory.threads, memory.kinds.find, tables.flags
         for seq, trace in enumerate(traces, latest + 1):
             summary, head = trace.summary, trace.head
             # Lists are in the order of `seq`, and times are found by it: neither goes back, whatever the clock does.
@@ -61,12 +61,14 @@ def keep(tables: Tables, memory: Memory, traces: Sequence[PackedTrace]) -> None:
             if summary.response:
                 threads[summary.owner, summary.response] = summary.thread
             kind = find_kind(tables, kind_of(summary))
-            rows.append((seq, ended, kind, head, *squeeze(trace.detail)))
-            places += places_of(seq, summary)
-            sums.groups[int(ended // SLOTS[0]), kind].append(summary)
+            squeezed, data = squeeze(trace.detail)
+            # Of `bytes` Python's SQLite asks each time whether they would rather be something else: not of these.
+            rows.append((seq, ended, kind, bytearray(head), flags[squeezed], bytearray(data)))
+            add_places(places, seq, summary)
+            sums.groups[ended // SLOTS[0], kind].append(summary)
         memory.trim()
         insert_many(tables, "INSERT INTO traces", "", rows)
-        insert_many(tables, "INSERT INTO places", "ON CONFLICT DO NOTHING", sorted(places))
+        insert_many(tables, "INSERT INTO places", "ON CONFLICT DO NOTHING", places)
         sums.write(tables)
         size = sum(map(len, chain.from_iterable(map(_data, rows))))
         tables.note_added(latest + len(rows), len(rows), size)
@@ -79,7 +81,7 @@ def forget(tables: Tables, owner: str, response: str) -> None:
             left = msgspec.structs.replace(summary, seq=0, deleted=True)
             (size,) = tables.execute(_SIZE, (summary.seq,)).fetchone()
             change = "UPDATE traces SET summary = ?, packed = ?, detail = NULL WHERE seq = ?"
-            tables.execute(change, (encode(left), False, summary.seq))
+            tables.execute(change, (encode(left), tables.flags[False], summary.seq))
             tables.note_added(tables.latest(), 0, len(encode(left)) - size)
 
 

@@ -1,0 +1,184 @@
+"""What is packed holds on to nothing, and its trace is the same; what may be long, or went wrong, is not packed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
+from isthmus.errors import UpstreamFailed
+from isthmus.observe.traces.bodies import Bodies
+from isthmus.observe.traces.contents import NO_CONTENTS
+from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.packing import SMALL, pack_draft
+from isthmus.observe.traces.record import make_record
+from isthmus.observe.traces.told import LONGEST_KNOWN, MOST_KNOWN, Reader
+from isthmus.ports import Accepted, Answered, Ended, Mark, Planned, Received, Sent, ToolRan
+from isthmus.ports.packed import unpack
+from isthmus.ports.traced import Trace
+from isthmus.testing.fold import plan_for
+
+PLAN = plan_for()
+ITEM = {"type": "message", "role": "user", "content": "hello"}
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "stream": True}
+USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+OUTPUT = [
+    {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "hi"}]},
+    {"type": "function_call", "name": "look", "arguments": "{}"},
+]
+RESPONSE = {"output": OUTPUT, "instructions": None, "usage": USAGE, "isthmus": {"diagnostics": []}}
+SENT, ACCEPTED = (0.1, Sent("resp_1", "p", "m", 1, body=BODY, key="team")), (0.2, Accepted("resp_1", 0.1))
+PLANNED = Planned("resp_1", "req_1", "ann", PLAN, {"model": "m", "input": "hello", "user": "u"}, (ITEM,), 0, 0.01, 0.02)
+ENDED = Ended(
+    *("resp_1", "ann", "p", "m", 1, "completed", None, USAGE, 0.5, 1.0, 0.3, 0, 1),
+    first_byte=0.1,
+    settled=0.05,
+    batches=2,
+    events=9,
+    marks=(Mark(0.3, 1, "output_text.delta"),),
+    response=RESPONSE,
+    used=(10, 5, 0, 0),
+    steps=[SENT, ACCEPTED],
+)
+RECEIVED = Received("req_1", "ann", "k", "codex", "POST", "/v1/chat/completions", 70, 0.1, "00-aa-bb-01")
+ANSWERED = Answered(
+    *("req_1", "resp_1", "ann", "k", "codex", "POST", "/v1/chat/completions", 200, None, False, 1.5, 70, "mine"),
+    RECEIVED,
+)
+FAILED = UpstreamFailed("broken")
+
+
+def draft(**changed: Any) -> Draft:
+    """A usual request, but for some fields of its facts."""
+    facts = {"planned": PLANNED, "ended": ENDED, "answered": ANSWERED}
+    for name, fact in facts.items():
+        fields = [field for field in changed if field.startswith(f"{name}_")]
+        facts[name] = replace(fact, **{field.removeprefix(f"{name}_"): changed.pop(field) for field in fields})
+    return Draft(1.0, 2.5, **facts, over=2.4, at=1_000.0, **changed)  # type: ignore[arg-type]
+
+
+def trace_of(made: Draft, reader: Reader | None = None) -> Trace:
+    bodies = Bodies(b"k" * 32)
+    record = make_record(made, (reader or Reader(bodies)).read(made, NO_CONTENTS), bodies, NO_CONTENTS)
+    return unpack(record.summary, record.detail)
+
+
+def both_ways(made: Draft) -> tuple[Trace, Trace]:
+    packed = copy.copy(made)
+    pack_draft(packed)
+    assert packed.packed is not None
+    return trace_of(packed), trace_of(made)
+
+
+def decided(*decisions: CompatibilityDecision) -> Any:
+    return replace(PLAN, compatibility=CompatibilityPlan(decisions))
+
+
+DECISIONS = [
+    CompatibilityDecision("temperature", "degraded", "at most 1", effective_value=1.0, sends={"temperature": 1.0}),
+    CompatibilityDecision("user", "supported", effective_value="a secret name", sends={"user_id": "a secret name"}),
+]
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), texts, st.lists(texts, max_size=2))
+tables = st.dictionaries(st.sampled_from(["role", "name", "type", "content", "function"]), scalars, max_size=4)
+lists = st.one_of(scalars, st.lists(tables, max_size=10), st.lists(st.one_of(scalars, tables), max_size=3))
+bodies = st.dictionaries(st.sampled_from(["model", "tools", "input", "messages", "a]", ""]), lists, max_size=6)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        draft(),
+        draft(planned_plan=decided(*DECISIONS)),
+        draft(planned_asked={"model": "m", "input": [ITEM] * 9}, planned_items=(ITEM,) * 9),
+        draft(planned_asked={"model": "m", "tools": [{"type": "mcp", "authorization": "s"}], "input": "x"}),
+        draft(planned_asked={"input": "x", "prompt_cache_key": "session", "previous_response_id": "resp_0"}),
+        draft(planned_asked={"input": "x", "conversation": {"id": "conv_1"}, "stream": True, "store": False}),
+        draft(ended_steps=[(0.1, replace(SENT[1], body={**BODY, "messages": [BODY["messages"][0]] * 12})), ACCEPTED]),
+        draft(ended_response={**RESPONSE, "isthmus": {"diagnostics": [{"code": "c", "path": "user"}]}}),
+        draft(ended_usage=None, ended_used=(0, 0, 0, 0), ended_outcome="incomplete"),
+        draft(answered_received=None),
+    ],
+)
+def test_the_trace_of_what_was_packed_is_the_same(made: Draft) -> None:
+    packed, looked_at = both_ways(made)
+    assert packed == looked_at
+
+
+@given(bodies, bodies, st.lists(tables, min_size=1, max_size=10))
+def test_whatever_was_asked_and_sent(asked: Any, sent: Any, items: Any) -> None:
+    sent_so = [(0.1, replace(SENT[1], body=sent)), ACCEPTED]
+    packed, looked_at = both_ways(draft(planned_asked=asked, planned_items=tuple(items), ended_steps=sent_so))
+    assert packed == looked_at
+
+
+def test_what_is_packed_tells_no_text_that_takes_effect() -> None:
+    packed, _ = both_ways(draft(planned_plan=decided(*DECISIONS)))
+    assert [(each.path, each.sends, each.value) for each in packed.decisions] == [
+        ("temperature", ("temperature",), 1.0),
+        ("user", ("user_id",), None),
+    ]
+
+
+def test_it_holds_on_to_nothing_that_its_request_has_left() -> None:
+    made = draft()
+    pack_draft(made)
+    assert made.planned is not None
+    assert made.ended is not None
+    assert (made.planned.plan, made.planned.asked, made.planned.items) == (None, {}, ())
+    assert (made.ended.response, made.ended.written, made.ended.usage, made.ended.steps) == (None, None, None, ())
+    assert (PLANNED.plan, ENDED.response) == (PLAN, RESPONSE), "facts are everybody's: none is changed"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        draft(full=True),
+        draft(weight=SMALL + 1),
+        draft(planned_history=3),
+        draft(ended_steps=[SENT, ACCEPTED, (0.3, ToolRan("resp_1", cast(Any, None), None, 0.1)), SENT, ACCEPTED]),
+        draft(ended_steps=[SENT]),
+        draft(ended_steps=[SENT, SENT]),
+        draft(ended_response={**RESPONSE, "output": [{"type": "reasoning", "text": "a" * SMALL * 2}]}),
+        draft(ended_response=None),
+        draft(ended_failure=FAILED),
+        draft(answered_failure=FAILED),
+        Draft(1.0, 2.0, PLANNED, ENDED),
+        Draft(1.0, 2.0, answered=ANSWERED),
+        draft(planned_asked={"input": "x", "odd": object()}),
+        draft(planned_plan=decided(CompatibilityDecision("a", "supported", effective_value=object()))),
+    ],
+    ids=[
+        *("all its content is wanted", "long", "it continues a history", "a tool was run", "nobody accepted it"),
+        *("it was asked twice", "a long answer", "no answer", "it failed", "its client was told of a failure"),
+        *("its request is gone", "it was refused before it was read", "no JSON", "no JSON in a decision"),
+    ],
+)
+def test_what_may_be_long_or_went_wrong_is_left_to_whoever_makes_its_trace(made: Draft) -> None:
+    before = copy.copy(made)
+    pack_draft(made)
+    assert made == before
+    assert made.packed is None
+
+
+def test_up_to_its_bound_it_is_packed_also_where_its_answer_was_written() -> None:
+    for made in (draft(weight=SMALL), draft(ended_written=b"{}")):
+        pack_draft(made)
+        assert made.packed is not None
+
+
+def test_few_lists_of_decisions_are_remembered_and_no_long_ones() -> None:
+    reader = Reader(Bodies(b"k" * 32))
+    long = CompatibilityDecision("user", "supported", "r" * LONGEST_KNOWN)
+    plans = [decided(CompatibilityDecision(f"field {number}", "supported")) for number in range(MOST_KNOWN + 5)]
+    for plan in (*plans, decided(long)):
+        made = draft(planned_plan=plan)
+        pack_draft(made)
+        assert trace_of(made, reader).decisions[0].path == plan.compatibility.decisions[0].path
+    assert 0 < len(reader._known) <= MOST_KNOWN
+    assert not any(b"r" * LONGEST_KNOWN in known for known in reader._known)
