@@ -5,9 +5,10 @@ calls through the gateway take turns, so that both see the same weather. CPU tim
 threads, as the kernel counts it. With two or more cores the gateway has one to itself.
 
 `--against <tree>/src` runs the gateway of another tree beside this one's and shows the CPU time of both; `--traces`
-runs one without traces beside one with them. Both take turns in short slices, now the one first, now the other:
-whatever else the machine does meets both, so that the ratio of two slices that stand side by side is steadier than
-either. What is told is the middle of all these ratios, and between which bounds it lies with a certainty of 95 %.
+runs one without traces beside one with them. Both are started several times, and take turns in short slices, now the
+one first, now the other: whatever else the machine does meets both, so that the ratio of two slices that stand side by
+side is steadier than either. What is told is the middle of all these ratios, and between which bounds it lies with a
+certainty of 95 %.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ DELTAS: Final = 200
 _CLIENTS: Final = 16
 _SLICE: Final = 6
 """Of the calls that one client makes, the part that each of many makes."""
-_WRITTEN: Final = 0.4
+_STARTS: Final = 8
+"""How often both of two gateways are started that are compared."""
+_WRITTEN: Final = 0.7
 """Seconds after which traces are written that a request has left: they are gathered for a moment first."""
 
 
@@ -102,25 +105,41 @@ async def measure(rounds: int, store: str = "", calls: int | None = None) -> lis
 
 
 async def compare(rounds: int, store: str, other: dict[str, Any], share: float = 1.0) -> list[tuple[Kind, Kind]]:
-    """CPU time of a gateway with other options, and of this tree's usual one, which took turns."""
+    """CPU time of a gateway with other options, and of this tree's usual one, which took turns. Both are started anew
+    several times: two processes of the same code differ by some percent for as long as they live."""
     ours, theirs = kinds(), kinds()
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, _upstream() as port:
-        base = f"http://127.0.0.1:{port}/v1"
+    starts = min(_STARTS, rounds)
+    with _upstream() as port:
+        for start in range(starts):
+            base = f"http://127.0.0.1:{port}/v1"
+            await _compare_once(range(start, rounds, starts), base, store, other, share, ours, theirs)
+    return [*zip(theirs, ours, strict=True)]
+
+
+async def _compare_once(
+    rounds: Sequence[int],
+    base: str,
+    store: str,
+    other: dict[str, Any],
+    share: float,
+    ours: list[Kind],
+    theirs: list[Kind],
+) -> None:
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         async with (
             running_gateway(Path(one), base, store=store) as here,
             running_gateway(Path(two), base, store=store, **other) as there,
         ):
             for kind in (*kinds(), *kinds()):  # to warm up
                 for gateway in (here, there):
-                    await _round(kind, gateway, port, max(1, round(10 * share)))
-            for number in range(rounds):
+                    await _call_at_once(kind, gateway, max(1, round(10 * share)), 1)
+            await asyncio.sleep(_WRITTEN)
+            for number in rounds:
                 for mine, its in zip(ours, theirs, strict=True):
                     sides = [(mine, here), (its, there)]
                     for clients, part in ((1, 1), (_CLIENTS, _SLICE)):
-                        await _pair(
-                            sides[:: -1 if number % 2 else 1], max(1, round(mine.calls * share / part)), clients
-                        )
-    return [*zip(theirs, ours, strict=True)]
+                        calls = max(1, round(mine.calls * share / part))
+                        await _pair(sides[:: -1 if number // _STARTS % 2 else 1], calls, clients)
 
 
 async def _pair(sides: list[tuple[Kind, GatewayProcess]], calls: int, clients: int) -> None:

@@ -31,6 +31,8 @@ _LINE: Final = 64
 """Bytes that a line takes besides its own: an event of empty lines is not empty."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+_CR, _LF = b"\r\n"
+"""As numbers: of a byte that is looked for as `bytes`, Python first makes an error, since it is no number."""
 _encode_json: Final = msgspec.json.Encoder().encode
 _encode_lines: Final = msgspec.json.Encoder().encode_lines
 _type: Final = itemgetter("type")
@@ -54,7 +56,7 @@ class SseParser:
     def feed(self, chunk: bytes) -> list[bytes]:
         buffer = chunk
         if self._line:
-            if not self._fresh and b"\n" not in chunk and b"\r" not in chunk and self._line[-1] != b"\r":
+            if not self._fresh and _LF not in chunk and _CR not in chunk and self._line[-1] != b"\r":
                 self._wait(chunk)
                 return []
             buffer = b"".join((*self._line, chunk))
@@ -66,12 +68,12 @@ class SseParser:
             buffer = buffer.removeprefix(_BOM)
             self._fresh = False
         held = b""
-        if b"\r" in buffer:
+        if _CR in buffer:
             # A CR at the very end may be half of a CRLF: wait for its other half.
             held = b"\r" if buffer.endswith(b"\r") else b""
             buffer = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         whole, _, tail = buffer.rpartition(b"\n\n")
-        events = _plain_events(whole) if not self._data and len(whole) <= self._easy and b"\n" not in tail else []
+        events = _plain_events(whole) if not self._data and len(whole) <= self._easy and _LF not in tail else []
         if not events:
             head, newline, tail = buffer.rpartition(b"\n")
             events = self._lines(head.split(b"\n")) if newline else []
@@ -120,7 +122,7 @@ def _plain_events(whole: bytes) -> list[bytes]:
     """The data of events of one line each, or of two with their names, as most streams come; else none. Counting is all
     that is needed: what has as many lines as that, and begins as it should, has no others."""
     if whole.startswith(b"data: "):
-        if b"\n" not in whole:
+        if _LF not in whole:
             return [whole[6:]]
         events = whole[6:].split(b"\n\ndata: ")
         return events if whole.count(b"\n") == 2 * len(events) - 2 else []
