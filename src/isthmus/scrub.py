@@ -130,10 +130,10 @@ class Scrubber:
     def may_change(self, text: str) -> bool:
         """False: certainly nothing is to be hidden in it. Much quicker than to look closely; for what is looked at in
         large numbers and hardly ever holds a secret."""
-        if "%" in text or "\\" in text:
-            return bool(self.secrets)  # it may stand there in another spelling
         if not self.secrets:
             return False
+        if "%" in text or "\\" in text:
+            return True  # it may stand there in another spelling
         folded = _plain(text).lower()
         for piece in self._ends:
             if piece in folded:

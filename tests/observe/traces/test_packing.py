@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.errors import UpstreamFailed
+from isthmus.observe.traces import bodies as module
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.contents import NO_CONTENTS
 from isthmus.observe.traces.draft import Draft
@@ -117,6 +118,16 @@ def test_whatever_was_asked_and_sent(asked: Any, sent: Any, items: Any) -> None:
     assert packed == looked_at
 
 
+def test_a_body_with_more_fields_than_are_told_is_the_same_wherever_its_words_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_PIECES", 3)
+    many = {f"field {number}": number for number in range(5)}
+    for asked in ({**many, "input": "x"}, {"input": "x", **many}, {"model": "m", "input": "x"}):
+        packed, looked_at = both_ways(draft(planned_asked=asked, planned_items=(ITEM,) * 2))
+        assert packed == looked_at
+
+
 def test_what_is_packed_tells_no_text_that_takes_effect() -> None:
     packed, _ = both_ways(draft(planned_plan=decided(*DECISIONS)))
     assert [(each.path, each.sends, each.value) for each in packed.decisions] == [
@@ -145,6 +156,8 @@ def test_it_holds_on_to_nothing_that_its_request_has_left() -> None:
         draft(ended_steps=[SENT]),
         draft(ended_steps=[SENT, SENT]),
         draft(ended_response={**RESPONSE, "output": [{"type": "reasoning", "text": "a" * SMALL * 2}]}),
+        draft(ended_response={**RESPONSE, "top_logprobs": 3}),
+        draft(ended_written=b" " * (SMALL + 1)),
         draft(ended_response=None),
         draft(ended_failure=FAILED),
         draft(answered_failure=FAILED),
@@ -155,7 +168,15 @@ def test_it_holds_on_to_nothing_that_its_request_has_left() -> None:
     ],
     ids=[
         *("all its content is wanted", "long", "it continues a history", "a tool was run", "nobody accepted it"),
-        *("it was asked twice", "a long answer", "no answer", "it failed", "its client was told of a failure"),
+        *(
+            "it was asked twice",
+            "a long answer",
+            "logprobs",
+            "a long answer that was written",
+            "no answer",
+            "it failed",
+            "its client was told of a failure",
+        ),
         *("its request is gone", "it was refused before it was read", "no JSON", "no JSON in a decision"),
     ],
 )

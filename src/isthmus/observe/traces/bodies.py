@@ -103,6 +103,8 @@ class Bodies:
                 data = encode(value)
                 pieces.append(self._field((name, data)))
                 count, total = count + 1, total + len(data)
+                if count % step == 0:
+                    time.sleep(0)
                 continue
             paths, total = _paths(name, len(value)), total + len(value) + 1
             for start in range(0, len(value), step):
@@ -120,7 +122,10 @@ class Bodies:
         rest, name = body.rest, body.name
         if not name:
             return self.read(_decode(rest))
-        before, after = self._frames.find((name, rest)) or self._frame((name, rest))
+        frame = self._frames.find((name, rest)) or self._frame((name, rest))
+        if frame is None:
+            return self.read({**_decode(rest), name: _decode(body.said)})
+        before, after = frame
         members = list(map(bytes, _members(body.said)))
         if len(members) < _MANY:
             made: Iterable[Piece] = map(self._make, _paths(name, len(members)), members, map(_role_in, members))
@@ -128,12 +133,15 @@ class Bodies:
             made = self._known(_paths(name, len(members)), members, _UNTOLD)
         return _body(len(rest) - 1 + len(body.said), (*before, *made, *after))
 
-    def _frame(self, key: Key) -> Frame:
+    def _frame(self, key: Key) -> Frame | None:
+        """`None`: it has more pieces than are told, and perhaps not the one that is looked for."""
         frame = self._frames.recall(key, None)
         if frame is None:
-            pieces = self.read(_decode(key[1])).pieces
-            at = [piece.path for piece in pieces].index(key[0])
-            frame = pieces[:at], pieces[at + 1 :]
+            rest = self.read(_decode(key[1]))
+            if rest.more:
+                return None
+            at = [piece.path for piece in rest.pieces].index(key[0])
+            frame = rest.pieces[:at], rest.pieces[at + 1 :]
         self._frames.note(key, frame)
         return frame
 
@@ -175,8 +183,9 @@ class Bodies:
 
 def _body(total: int, pieces: tuple[Piece, ...], count: int = 0) -> TracedBody:
     """`count`: of all pieces, where there are more than these."""
-    more = (count or len(pieces)) - MOST_PIECES
-    return TracedBody(total, pieces) if more <= 0 else TracedBody(total, pieces[:MOST_PIECES], more)
+    if len(pieces) < MOST_PIECES:
+        return TracedBody(total, pieces)
+    return TracedBody(total, pieces[:MOST_PIECES], max(count, len(pieces)) - MOST_PIECES)
 
 
 def _around(names: tuple[str, ...]) -> int:

@@ -52,7 +52,6 @@ class Draft(msgspec.Struct):
     """Whether its content is wanted."""
     weight: int = 4_000
     """About how many bytes it holds on to: so many beside the bodies that it refers to."""
-
     packed: Packed | None = None
     """What its facts refer to, as bytes (`packing`): then they refer to it no more."""
 

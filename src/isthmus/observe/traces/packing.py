@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -29,18 +29,11 @@ _USUAL: Final = 2
 """What happens to a request that is asked once: it is sent, and accepted."""
 _NOTHING: Final[dict[str, Any]] = {}
 NO_BODY: Final = TracedBody()
+_TOLD: Final = Asked.__struct_fields__
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def pack_draft(draft: Draft) -> None:
-    """Whatever has no JSON stays as it is: whoever makes the trace says so."""
-    try:
-        _pack(draft)
-    except Exception:
-        draft.packed = None
-
-
-def _pack(draft: Draft) -> None:
     """Nobody knows how long a history is, nor what was asked for in a request that is gone."""
     planned, ended, answered = draft.planned, draft.ended, draft.answered
     if draft.full or draft.weight > SMALL or planned is None or ended is None or answered is None or planned.history:
@@ -48,39 +41,35 @@ def _pack(draft: Draft) -> None:
     response, steps = ended.response, ended.steps
     if response is None or len(steps) != _USUAL or ended.failure is not None or answered.failure is not None:
         return
-    if ended.written is None and weigh_response(response) > SMALL:  # type: ignore[arg-type]  # it is read
+    size = weigh_response(response) if ended.written is None else len(ended.written)  # type: ignore[arg-type]
+    if size > SMALL or response.get("top_logprobs"):  # these are longer than the words, and not weighed
         return
     (at, sent), (_, accepted) = steps
     if type(sent) is not Sent or type(accepted) is not Accepted or sent.body is None:
         return
     asked, body = planned.asked, sent.body
-    shown = showable_body(asked) if "tools" in asked else asked  # type: ignore[arg-type]  # it is read
+    shown = showable_body(cast(Any, asked)) if "tools" in asked else asked
     said = "messages" if "messages" in body else "input"
     diagnostics = response["isthmus"]["diagnostics"]
-    draft.packed = Packed(
-        pack_body(shown, "input", planned.items if "input" in asked else None),
-        told_of(asked),
-        trace_call(sent, at - (draft.began - draft.over + ended.seconds), accepted.seconds),
-        pack_body(body, said, listed if type(listed := body.get(said)) is list else None),
-        _encode(planned.plan.compatibility.decisions),
-        _encode(diagnostics) if diagnostics else b"",
-        tuple(map(trace_item, response["output"])),
-        _encode(ended.usage),
-    )
+    try:
+        draft.packed = Packed(
+            pack_body(shown, "input", planned.items if "input" in asked else None),
+            told_of(asked),
+            trace_call(sent, at - (draft.began - draft.over + ended.seconds), accepted.seconds),
+            pack_body(body, said, listed if type(listed := body.get(said)) is list else None),
+            _encode(planned.plan.compatibility.decisions),
+            _encode(diagnostics) if diagnostics else b"",
+            tuple(map(trace_item, response["output"])),
+            _encode(ended.usage),
+        )
+    except Exception:  # something that has no JSON: whoever makes the trace says so
+        return
     draft.planned = replace(planned, plan=None, asked=_NOTHING, items=())
     draft.ended = replace(ended, response=None, written=None, usage=None, steps=())
 
 
 def told_of(asked: Mapping[str, Any]) -> Asked:
-    get = asked.get
-    return Asked(
-        get("model"),
-        get("stream"),
-        get("store"),
-        get("previous_response_id"),
-        get("conversation"),
-        get("prompt_cache_key"),
-    )
+    return Asked(*map(asked.get, _TOLD))
 
 
 def trace_item(item: Mapping[str, Any]) -> TracedItem:
@@ -95,7 +84,7 @@ def asked_of(planned: Planned) -> Any:
     asked = planned.asked
     if planned.items and "input" in asked:
         asked = {**asked, "input": list(planned.items)}
-    return showable_body(asked) if "tools" in asked else asked  # type: ignore[arg-type]  # it is read
+    return showable_body(cast(Any, asked))
 
 
 def trace_call(sent: Sent, at: float, first_byte: float | None = None, body: TracedBody = NO_BODY) -> TracedCall:
