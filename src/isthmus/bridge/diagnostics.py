@@ -57,7 +57,7 @@ CODES: Final[Mapping[str, str]] = {
 }
 
 
-class CompatibilityDecision(msgspec.Struct, frozen=True):
+class CompatibilityDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """One field, one fate. `sends` are the upstream body fields that carry it out (empty: none). A `msgspec` struct,
     like all that is made many times for one request: a frozen dataclass takes ten times as long."""
 

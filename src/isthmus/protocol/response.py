@@ -5,8 +5,8 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
 
 from isthmus.protocol.items import OutputItem
 from isthmus.protocol.json import JsonObject
@@ -114,8 +114,9 @@ class FinishedResponse(Response):
 
 def weigh_response(response: Response) -> int:
     """About how many characters its texts hold: whether it is worth looking for a way around everybody else."""
-    size = len(response["instructions"] or "") + len(cast("dict[str, str]", response).get("output_text", ""))
-    for item in response["output"]:
+    told: Mapping[str, Any] = response
+    size = len(told["instructions"] or "") + len(told.get("output_text", ""))
+    for item in told["output"]:
         if item["type"] == "message":
             size += _weigh_parts(item["content"])
             continue
@@ -125,4 +126,8 @@ def weigh_response(response: Response) -> int:
 
 
 def _weigh_parts(parts: Sequence[Any]) -> int:
-    return sum([len(part.get("text") or "") for part in parts if isinstance(part, dict)])
+    size = 0
+    for part in parts:
+        if isinstance(part, dict):
+            size += len(part.get("text") or "")
+    return size

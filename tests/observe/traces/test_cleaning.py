@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from isthmus.errors import WorkNotDone
+from isthmus.observe.traces import cleaning as module
 from isthmus.observe.traces.cleaning import WITHHELD, Cleaner, withhold
 from isthmus.observe.traces.patterns import decode_scrub, encode_scrub, run_scrub
-from isthmus.ports.packed import pack, pack_all, unpack, unpack_summary
+from isthmus.ports.packed import Pattern, pack, pack_all, plain, unpack, unpack_summary
 from isthmus.ports.traced import Piece, Trace, TracedBody, TracedDecision, TracedError
 from isthmus.scrub import Scrubber, Secret
-from traced import traced
+from traced import patterned, traced
 
 SECRET = "sk-0123456789abcdef"
 
@@ -59,9 +61,42 @@ def test_in_whatever_spelling(spelled: str) -> None:
 
 
 def test_a_trace_without_any_is_the_very_same() -> None:
-    trace = pack(with_words(word="harmless"))
-    (clean,) = Cleaner(Scrubber([Secret(SECRET, "api_key")])).clean([trace])
-    assert clean is trace
+    for trace in (pack(with_words(word="harmless")), patterned(pack(with_words(word="harmless")))):
+        (clean,) = Cleaner(Scrubber([Secret(SECRET, "api_key")])).clean([trace])
+        assert clean is trace
+
+
+def test_also_in_what_it_has_in_common_with_others_and_in_what_is_its_own() -> None:
+    cleaner = Cleaner(Scrubber([Secret(SECRET, "api_key")]))
+    common, own, none = (patterned(pack(each)) for each in (with_words(word=SECRET), traced("2"), traced("3")))
+    assert common.pattern is not None
+    assert own.pattern is not None
+    marked = Pattern((*own.pattern.head[:-1], b',"asked_model":', own.pattern.head[-1]), own.pattern.detail)
+    own = replace(own, head=own.head + b'"%b"\n' % SECRET.encode(), pattern=marked)
+    clean = cleaner.clean([common, own, none])
+    assert [each.pattern is None for each in clean] == [True, True, False]
+    assert not any(SECRET.encode() in plain(each).head + plain(each).detail for each in clean)
+    assert unpack_summary(clean[1].head).asked_model == "<redacted>"
+    assert cleaner.clean([none]) == [none]
+
+
+def test_what_becomes_a_secret_is_looked_for_also_in_patterns_that_had_none() -> None:
+    cleaner = Cleaner(Scrubber([Secret("another-secret", "api_key")]))
+    trace = patterned(pack(with_words(word=SECRET)))
+    assert cleaner.clean([trace]) == [trace]
+    cleaner.learn([Secret(SECRET, "api_key")])
+    (clean,) = cleaner.clean([trace])
+    assert SECRET.encode() not in clean.head + clean.detail
+    assert clean.pattern is None
+
+
+def test_few_patterns_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SOUND", 3)
+    cleaner = Cleaner(Scrubber([Secret(SECRET, "api_key")]))
+    for number in range(10):
+        trace = patterned(pack(with_words(word=f"word {number}")))
+        assert cleaner.clean([trace]) == [trace]
+        assert len(cleaner._sound) <= 3
 
 
 def finder(*patterns: str) -> Any:
@@ -73,7 +108,9 @@ def finder(*patterns: str) -> Any:
 
 def test_patterns_are_looked_for_in_what_others_said_and_not_in_our_own_words() -> None:
     trace = with_words(word="number 4711")
-    (clean,) = cleaned(Cleaner(Scrubber(), finder(r"\d+", "completed", "responses")), trace)
+    cleaner = Cleaner(Scrubber(), finder(r"\d+", "completed", "responses"))
+    (clean,) = cleaned(cleaner, trace)
+    assert cleaner.clean([patterned(pack(trace))]) == cleaner.clean([pack(trace)])
     assert (clean.summary.id, clean.summary.outcome, clean.summary.door) == ("req_1", "completed", "responses")
     assert clean.request.pieces[0].hash == "f0e1d2c3b4a59687"
     assert b"4711" not in msgspec.json.encode(clean)

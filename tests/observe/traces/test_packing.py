@@ -1,8 +1,7 @@
-"""What is packed holds on to nothing, and its trace is the same; what may be long, or went wrong, is not packed."""
+"""What is packed leaves the same trace, with a shape and without; what may be long, or went wrong, is not packed."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any, cast
 
 import pytest
@@ -13,14 +12,16 @@ from msgspec.structs import replace
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.errors import UpstreamFailed
 from isthmus.observe.traces import bodies as module
+from isthmus.observe.traces import shapes
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.contents import NO_CONTENTS
 from isthmus.observe.traces.draft import Draft
-from isthmus.observe.traces.packing import SMALL, pack_draft
+from isthmus.observe.traces.packing import SMALL, Packed, pack_draft
 from isthmus.observe.traces.record import make_record
+from isthmus.observe.traces.shapes import Shapes
 from isthmus.observe.traces.told import LONGEST_KNOWN, MOST_KNOWN, Reader
 from isthmus.ports import Accepted, Answered, Ended, Mark, Planned, Received, Sent, ToolRan
-from isthmus.ports.packed import unpack
+from isthmus.ports.packed import PackedTrace, file_by, plain, unpack, unpack_summary
 from isthmus.ports.traced import Trace
 from isthmus.testing.fold import plan_for
 
@@ -63,17 +64,28 @@ def draft(**changed: Any) -> Draft:
     return Draft(1.0, 2.5, **facts, over=2.4, at=1_000.0, **changed)  # type: ignore[arg-type]
 
 
-def trace_of(made: Draft, reader: Reader | None = None) -> Trace:
+def opened(record: PackedTrace) -> Trace:
+    """It is filed by what its summary says."""
+    record = plain(record)
+    summary = unpack_summary(record.head)
+    assert record.filed == file_by(summary)
+    return unpack(summary, record.detail)
+
+
+def trace_of(made: Draft | Packed, reader: Reader | None = None) -> Trace:
     bodies = Bodies(b"k" * 32)
-    record = make_record(made, (reader or Reader(bodies)).read(made, NO_CONTENTS), bodies, NO_CONTENTS)
-    return unpack(record.summary, record.detail)
+    outline, told = (reader or Reader(bodies)).read(made, NO_CONTENTS)
+    return opened(make_record(outline, told, bodies, "metadata"))
 
 
-def both_ways(made: Draft) -> tuple[Trace, Trace]:
-    packed = copy.copy(made)
-    pack_draft(packed)
-    assert packed.packed is not None
-    return trace_of(packed), trace_of(made)
+def all_ways(made: Draft) -> list[Trace]:
+    """As it is; packed; and where it has a shape, made of that."""
+    bodies, packed = Bodies(b"k" * 32), pack_draft(made)
+    assert packed is not None
+    known = Shapes(bodies, Reader(bodies))
+    assert known.make(packed) is None, "of one nobody knows whether another will come"
+    shaped = [opened(record) for record in (known.make(packed), known.make(packed)) if record is not None]
+    return [trace_of(made), trace_of(packed), *shaped]
 
 
 def decided(*decisions: CompatibilityDecision) -> Any:
@@ -106,44 +118,44 @@ bodies = st.dictionaries(st.sampled_from(["model", "tools", "input", "messages",
         draft(answered_received=None),
     ],
 )
-def test_the_trace_of_what_was_packed_is_the_same(made: Draft) -> None:
-    packed, looked_at = both_ways(made)
-    assert packed == looked_at
+def test_the_trace_of_what_was_packed_is_the_same_and_so_is_one_with_a_shape(made: Draft) -> None:
+    first, *others = all_ways(made)
+    assert [first, first, first] == others
 
 
 @given(bodies, bodies, st.lists(tables, min_size=1, max_size=10))
 def test_whatever_was_asked_and_sent(asked: Any, sent: Any, items: Any) -> None:
     sent_so = [(0.1, replace(SENT[1], body=sent)), ACCEPTED]
-    packed, looked_at = both_ways(draft(planned_asked=asked, planned_items=tuple(items), ended_steps=sent_so))
-    assert packed == looked_at
+    first, *others = all_ways(draft(planned_asked=asked, planned_items=tuple(items), ended_steps=sent_so))
+    assert [first] * len(others) == others
 
 
 def test_a_body_with_more_fields_than_are_told_is_the_same_wherever_its_words_stand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_PIECES", 3)
+    monkeypatch.setattr(shapes, "MOST_PIECES", 3)
     many = {f"field {number}": number for number in range(5)}
     for asked in ({**many, "input": "x"}, {"input": "x", **many}, {"model": "m", "input": "x"}):
-        packed, looked_at = both_ways(draft(planned_asked=asked, planned_items=(ITEM,) * 2))
-        assert packed == looked_at
+        first, *others = all_ways(draft(planned_asked=asked, planned_items=(ITEM,) * 2))
+        assert others == [first], "none of these has a shape"
 
 
 def test_what_is_packed_tells_no_text_that_takes_effect() -> None:
-    packed, _ = both_ways(draft(planned_plan=decided(*DECISIONS)))
-    assert [(each.path, each.sends, each.value) for each in packed.decisions] == [
-        ("temperature", ("temperature",), 1.0),
-        ("user", ("user_id",), None),
-    ]
+    for trace in all_ways(draft(planned_plan=decided(*DECISIONS))):
+        assert [(each.path, each.sends, each.value) for each in trace.decisions] == [
+            ("temperature", ("temperature",), 1.0),
+            ("user", ("user_id",), None),
+        ]
 
 
 def test_it_holds_on_to_nothing_that_its_request_has_left() -> None:
-    made = draft()
-    pack_draft(made)
-    assert made.planned is not None
-    assert made.ended is not None
-    assert (made.planned.plan, made.planned.asked, made.planned.items) == (None, {}, ())
-    assert (made.ended.response, made.ended.written, made.ended.usage, made.ended.steps) == (None, None, None, ())
-    assert (PLANNED.plan, ENDED.response) == (PLAN, RESPONSE), "facts are everybody's: none is changed"
+    packed = pack_draft(draft())
+    assert packed is not None
+    held = [getattr(packed, name) for name in packed.__struct_fields__ if name != "own"]
+    assert {type(each) for each in held} == {int, float, bytes}
+    own = [getattr(packed.own, name) for name in packed.own.__struct_fields__ if name != "marks"]
+    assert {type(each) for each in own} <= {str, int, float, type(None)}
 
 
 @pytest.mark.parametrize(
@@ -181,16 +193,12 @@ def test_it_holds_on_to_nothing_that_its_request_has_left() -> None:
     ],
 )
 def test_what_may_be_long_or_went_wrong_is_left_to_whoever_makes_its_trace(made: Draft) -> None:
-    before = copy.copy(made)
-    pack_draft(made)
-    assert made == before
-    assert made.packed is None
+    assert pack_draft(made) is None
 
 
 def test_up_to_its_bound_it_is_packed_also_where_its_answer_was_written() -> None:
     for made in (draft(weight=SMALL), draft(ended_written=b"{}")):
-        pack_draft(made)
-        assert made.packed is not None
+        assert pack_draft(made) is not None
 
 
 def test_few_lists_of_decisions_are_remembered_and_no_long_ones() -> None:
@@ -198,8 +206,8 @@ def test_few_lists_of_decisions_are_remembered_and_no_long_ones() -> None:
     long = CompatibilityDecision("user", "supported", "r" * LONGEST_KNOWN)
     plans = [decided(CompatibilityDecision(f"field {number}", "supported")) for number in range(MOST_KNOWN + 5)]
     for plan in (*plans, decided(long)):
-        made = draft(planned_plan=plan)
-        pack_draft(made)
-        assert trace_of(made, reader).decisions[0].path == plan.compatibility.decisions[0].path
+        packed = pack_draft(draft(planned_plan=plan))
+        assert packed is not None
+        assert trace_of(packed, reader).decisions[0].path == plan.compatibility.decisions[0].path
     assert 0 < len(reader._known) <= MOST_KNOWN
     assert not any(b"r" * LONGEST_KNOWN in known for known in reader._known)

@@ -9,6 +9,7 @@ import pytest
 from isthmus.errors import RequestRefused
 from isthmus.observe.traces import tracer as module
 from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.outline import own_of
 from isthmus.observe.traces.tracer import CaptureRule, Tracer
 from isthmus.ports import Answered, Ended, FirstToken, Planned, Received, Sent
 from isthmus.testing.fold import plan_for
@@ -85,7 +86,7 @@ def test_a_life_becomes_one_draft_at_its_very_end(life: str) -> None:
     assert gathered(draft) == sorted(facts, key=lambda fact: isinstance(fact, Answered))
     assert draft.began <= draft.last
     request = next((fact for fact in facts if isinstance(fact, Answered)), None)
-    assert draft.id == ("resp_1" if request is None else "req_1")
+    assert own_of(draft).id == ("resp_1" if request is None else "req_1")
     assert draft.received == (None if request is None else request.received)
     assert draft.weight == 4_000 + (0 if request is None else 70)
     assert tracer._open == {}
@@ -99,7 +100,7 @@ def test_facts_of_what_nobody_knows_are_nobodys() -> None:
 def test_lives_that_cross_each_other_are_kept_apart() -> None:
     facts = [received("1"), received("2"), planned("2"), planned("1"), ended("1"), answered("2", failure=REFUSED)]
     _, taken = told(*facts, answered("1", "resp_1"))
-    assert [draft.id for draft in taken.drafts] == ["req_2", "req_1"]
+    assert [own_of(draft).id for draft in taken.drafts] == ["req_2", "req_1"]
     assert [len(gathered(draft)) for draft in taken.drafts] == [2, 3]
 
 
@@ -110,10 +111,10 @@ def test_how_many_are_open_is_bounded_and_one_more_is_lost(monkeypatch: pytest.M
     for number in range(5):
         tracer.tell(ended(str(number)))
         tracer.tell(answered(str(number), f"resp_{number}"))
-    assert [draft.id for draft in taken.drafts] == ["req_0", "req_1"]
+    assert [own_of(draft).id for draft in taken.drafts] == ["req_0", "req_1"]
     assert (taken.lost, tracer._open) == (3, {})
     tracer.tell(answered("5", failure=REFUSED))
-    assert taken.drafts[-1].id == "req_5"
+    assert own_of(taken.drafts[-1]).id == "req_5"
 
 
 @pytest.mark.parametrize(

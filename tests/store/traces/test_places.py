@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.ports.packed import file_by
 from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces import places
-from isthmus.store.traces.places import LAST, add_places, drop_places, find_places, first_since, place_of
+from isthmus.store.traces.places import LAST, Gathered, add_places, drop_places, find_places, first_since
 from isthmus.store.traces.sqlite import SqliteTraces
 from traced import keep_in, traced
 
@@ -42,25 +45,54 @@ def test_places_of_traces_that_went_go_by_whole_chunks() -> None:
     assert connection is not None
     connection.execute("DELETE FROM traces WHERE seq <= 7")
     drop_places(connection, 8, 100)
-    (oldest,) = connection.execute("SELECT min(seq) FROM places").fetchone()
-    assert oldest == 6
+    (oldest,) = connection.execute("SELECT min(chunk) FROM places").fetchone()
+    assert oldest == 2, "its traces are 6, 7 and 8"
+    assert list(find_places(connection, "req_5")) == [6], "whoever asks sees that it is gone"
+    assert list(find_places(connection, "req_4")) == []
     assert list(find_places(connection, "req_8")) == [9]
     store.close()
 
 
 def test_a_thread_that_is_named_after_its_response_needs_no_place_of_its_own() -> None:
-    def places(*words: str) -> list[tuple[int, int]]:
-        return sorted((place_of(7, word), 7) for word in words)
+    def added(**fields: str) -> bytes:
+        gathered: Gathered = defaultdict(bytearray)
+        add_places(gathered, 7, file_by(traced("1", **fields).summary))
+        (words,) = gathered.values()
+        return bytes(words)
 
-    def added(**fields: str) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
-        add_places(found, 7, traced("1", **fields).summary)
-        return sorted(found)
+    def words(*words: str) -> bytes:
+        return b"".join(b"\0\7" + crc32(word.encode()).to_bytes(4, "big") for word in words)
 
-    assert added() == places("req_1", "resp_1")
-    assert added(thread="t") == places("req_1", "resp_1", "t")
-    assert added(thread="", response="") == added(thread="req_1", response="req_1") == places("req_1")
-    assert place_of(1, "\ud800") != place_of(1, "x"), "half a character is a word, too"
+    assert added() == words("req_1", "resp_1")
+    assert added(thread="t") == words("req_1", "resp_1", "t")
+    assert added(thread="", response="") == added(thread="req_1", response="req_1") == words("req_1")
+
+
+def test_what_only_looks_like_a_word_is_none() -> None:
+    """Between two places, or where the number of a trace stands."""
+    store = SqliteTraces()
+    connection = store.write(lambda tables: tables)
+    word = crc32(b"x").to_bytes(4, "big")
+    rows = [(1, b"\0\1abcd" + word + b"\0\1"), (2, b"\0\1ab" + word + b"abcd"), (3, b"\0\5" + word)]
+    connection.executemany("INSERT INTO places VALUES (?, ?)", rows)
+    assert list(find_places(connection, "x")) == [3 * places.CHUNK + 5]
+    assert list(find_places(connection, "\ud800")) == [], "half a character is a word, too"
+    store.close()
+
+
+def test_a_group_goes_on_in_the_chunk_that_others_have_begun() -> None:
+    store = SqliteTraces()
+    for number in range(150):
+        keep_in(store, [traced(str(number))])
+    keep_in(store, [traced(str(number)) for number in range(150, 400)])
+    connection = store._writer
+    assert connection is not None
+    assert [list(find_places(connection, f"req_{number}")) for number in range(400)] == [
+        [number + 1] for number in range(400)
+    ]
+    (count,) = connection.execute("SELECT count(*) FROM places").fetchone()
+    assert count == 400 // places.CHUNK + 1
+    store.close()
 
 
 @settings(max_examples=60)

@@ -11,6 +11,7 @@ import pytest
 from isthmus.ports.packed import pack_all
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options, connect
+from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.postgres_tables import PostgresTables
 from isthmus.store.traces.schema import open_writer
 from isthmus.store.traces.tables import Tables
@@ -32,23 +33,43 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tables]:
 
 def test_a_step_is_done_whole_or_not_at_all(tables: Tables) -> None:
     with pytest.raises(ValueError, match="broken"), tables.writing():
-        tables.execute("INSERT INTO places VALUES (?, ?)", (1, 2))
+        tables.execute("INSERT INTO places VALUES (?, ?)", (1, b"2"))
         raise ValueError("broken")
     assert tables.execute("SELECT count(*) FROM places").fetchone()[0] == 0
     with tables.writing():
-        tables.executemany("INSERT INTO places VALUES (?, ?)", [(1, 2), (1, 3)])
-    assert [tuple(row) for row in tables.execute("SELECT place, seq FROM places ORDER BY seq")] == [(1, 2), (1, 3)]
+        tables.executemany("INSERT INTO places VALUES (?, ?)", [(1, b"2"), (2, b"3")])
+    rows = tables.execute("SELECT chunk, words FROM places ORDER BY chunk")
+    assert [tuple(row) for row in rows] == [(1, b"2"), (2, b"3")]
 
 
-def test_numbers_go_on_when_everything_is_gone(tables: Tables) -> None:
-    assert tables.latest() == 0
-    keep(tables, Memory(), pack_all([traced(str(number)) for number in range(3)]))
+def test_numbers_and_times_go_on_when_everything_is_gone(tables: Tables) -> None:
+    assert tables.last() == (0, 0.0)
+    keep(tables, Memory(), pack_all([traced(str(number), float(number)) for number in range(3)]))
+    assert tables.last() == (3, 2.0)
     with tables.writing():
         assert tables.drop_oldest(100, 2) == 2
         assert tables.drop_oldest(100, 2) == 1
-    assert tables.latest() == 3
-    keep(tables, Memory(), pack_all([traced("next")]))
-    assert tables.latest() == 4
+    assert tables.last() == (3, 0.0)
+    keep(tables, Memory(), pack_all([traced("next", 5.0)]))
+    assert tables.last() == (4, 5.0)
+
+
+def test_chunks_that_may_have_a_word_come_the_newest_first_and_not_too_many(tables: Tables) -> None:
+    with tables.writing():
+        tables.executemany("INSERT INTO places VALUES (?, ?)", [(number, b"..word..") for number in range(10)])
+    assert [chunk for chunk, _ in tables.chunks_with(b"word", 8, 3)] == [7, 6, 5]
+    assert [bytes(words) for _, words in tables.chunks_with(b"word", 1, 3)] == [b"..word.."]
+
+
+def test_what_is_added_in_one_statement_is_added_once(tables: Tables) -> None:
+    """Whether rows are missing to the next power of two or not."""
+    into, then = "INSERT INTO places (chunk, words)", "ON CONFLICT (chunk) DO UPDATE SET words = excluded.words"
+    for count in (1, 3, 5, 8):
+        rows = [(number, b"%d" % number) for number in range(count)]
+        with tables.writing():
+            insert_many(tables, into, then, rows, rows[-1])
+        there = tables.execute("SELECT chunk, words FROM places ORDER BY chunk").fetchall()
+        assert [(chunk, bytes(words)) for chunk, words in there] == rows
 
 
 def test_what_is_measured_grows_with_what_comes_and_shrinks_with_what_goes(tables: Tables) -> None:

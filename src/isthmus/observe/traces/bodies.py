@@ -1,9 +1,10 @@
 """A body → its fields and messages in the order of the wire, each with its size and a keyed hash.
 
-In: a body as it is handed to the wire, or its JSON. Out: a `TracedBody`. Two bodies of the same installation begin
-with the same bytes for as long as their pieces are the same: that is what a provider's prompt cache goes by. Marks that
-only tell the cache where to look move with every turn; they are no part of the prompt, and of no piece. The key keeps
-short contents from being guessed: without it, whoever reads a trace could try words until their hash fits.
+In: a body as it is handed to the wire, or what is said in one as JSON. Out: a `TracedBody`, or its JSON. Two bodies of
+the same installation begin with the same bytes for as long as their pieces are the same: that is what a provider's
+prompt cache goes by. Marks that only tell the cache where to look move with every turn; they are no part of the prompt,
+and of no piece. The key keeps short contents from being guessed: without it, whoever reads a trace could try words
+until their hash fits.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ MOST_PIECES: Final = 4_000
 """Fields and messages of a body that are hashed one by one; more are only counted."""
 _BREATH: Final = 64
 """Pieces after which others have their turn: this thread shares the interpreter with every stream."""
-MOST_FRAMES: Final = 512
-"""Bodies that are remembered but for what is said in them."""
 MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Of declarations, blocks and parts: where a prompt cache is to begin."""
 _SPELT: Final = tuple(f'"{mark}"'.encode() for mark in MARKS)
@@ -42,26 +41,18 @@ _UNTOLD: Final[Iterable[Any]] = repeat(None)
 """Of pieces whose bytes tell what they are."""
 
 
-Frame = tuple[tuple[Piece, ...], tuple[Piece, ...]]
-"""The pieces of a body before what is said, and behind it."""
+class Rest(msgspec.Struct, frozen=True):
+    """A body but for what is said."""
 
+    before: tuple[Piece, ...]
+    """Its pieces before what is said, …"""
+    after: tuple[Piece, ...]
+    """… and behind it."""
+    size: int
 
-class PackedBody(msgspec.Struct, frozen=True, gc=False):
-    """A body as JSON: what is said, and apart from it the rest, which is the same in many requests."""
-
-    rest: bytes
-    """With a 0 in the place of what is said."""
-    name: str = ""
-    """Of the field that holds what is said; empty: there is none, all of it is the rest."""
-    said: bytes = b""
-    """Its messages, or items."""
-
-
-def pack_body(body: Mapping[str, Any], name: str, said: Sequence[Any] | None) -> PackedBody:
-    """`said`: what stands in its field of this name, in a list. In one step: it must not be large."""
-    if said and type(said[0]) is dict:
-        return PackedBody(_encode({**body, name: 0}), name, _encode(said))
-    return PackedBody(_encode(body))
+    @property
+    def count(self) -> int:
+        return len(self.before) + len(self.after)
 
 
 class _Head(msgspec.Struct):
@@ -80,7 +71,6 @@ class Bodies:
     def __init__(self, secret: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
         self._seen: Seen[Piece] = Seen()
-        self._frames: Seen[Frame] = Seen(MOST_FRAMES)
 
     @classmethod
     def of(cls, installation: bytes) -> Bodies:
@@ -117,40 +107,35 @@ class Bodies:
                     time.sleep(0)
         return _body(total, tuple(pieces), count)
 
-    def read_packed(self, body: PackedBody) -> TracedBody:
-        """The same of one that was packed."""
-        rest, name = body.rest, body.name
-        if not name:
-            return self.read(_decode(rest))
-        frame = self._frames.find((name, rest)) or self._frame((name, rest))
-        if frame is None:
-            return self.read({**_decode(rest), name: _decode(body.said)})
-        before, after = frame
-        members = list(map(bytes, _members(body.said)))
-        if len(members) < _MANY:
-            made: Iterable[Piece] = map(self._make, _paths(name, len(members)), members, map(_role_in, members))
-        else:
-            made = self._known(_paths(name, len(members)), members, _UNTOLD)
-        return _body(len(rest) - 1 + len(body.said), (*before, *made, *after))
+    def read_rest(self, body: Mapping[str, Any], name: str) -> Rest | None:
+        """Of one with a 0 in the field of this name: all but what is said there. `None`: there is more than is told."""
+        read = self.read(body)
+        if read.more:
+            return None
+        at = [piece.path for piece in read.pieces].index(name)
+        return Rest(read.pieces[:at], read.pieces[at + 1 :], read.bytes - 1)
 
-    def _frame(self, key: Key) -> Frame | None:
-        """`None`: it has more pieces than are told, and perhaps not the one that is looked for."""
-        frame = self._frames.recall(key, None)
-        if frame is None:
-            rest = self.read(_decode(key[1]))
-            if rest.more:
-                return None
-            at = [piece.path for piece in rest.pieces].index(key[0])
-            frame = rest.pieces[:at], rest.pieces[at + 1 :]
-        self._frames.note(key, frame)
-        return frame
+    def read_said(self, name: str, count: int, said: bytes) -> tuple[Piece | msgspec.Raw, str]:
+        """Of so many messages in a field of this name, as JSON: their pieces as they stand in the list of all, and the
+        hash of the first that a person has said."""
+        if count == 1:
+            piece = self._make(f"{name}[0]", data := said[1:-1], _role_in(data))
+            return piece, piece.hash if piece.role == _USER else ""
+        members = list(map(bytes, _members(said)))
+        pieces = list(self._listed(_paths(name, count), members, _UNTOLD, many=count >= _MANY))
+        return msgspec.Raw(_encode(pieces)[1:-1]), next((piece.hash for piece in pieces if piece.role == _USER), "")
 
     def _field(self, key: Key) -> Piece:
         return self._seen.find(key) or self._look_closely(key, "")
 
-    def _listed(self, paths: Sequence[str], written: list[bytes], values: list[Any], *, many: bool) -> Iterable[Piece]:
+    def _listed(
+        self, paths: Sequence[str], written: list[bytes], values: Iterable[Any], *, many: bool
+    ) -> Iterable[Piece]:
         """One message or two are made sooner than noted, and may never come again."""
-        return self._known(paths, written, values) if many else map(self._make, paths, written, map(_role, values))
+        if many:
+            return self._known(paths, written, values)
+        roles = map(_role_in, written) if values is _UNTOLD else map(_role, values)
+        return map(self._make, paths, written, roles)
 
     def _known(self, paths: Sequence[str], written: list[bytes], values: Iterable[Any]) -> list[Piece]:
         """A long history comes by here with every turn: nearly all of it was seen before."""
@@ -214,7 +199,14 @@ def _role(value: Any) -> str:
     return _role_of(_Head(value.get("role"), value.get("function"), value.get("name"), value.get("type")))
 
 
+_USER: Final = "user"
+_SPOKEN: Final = (b'{"role":"user",', b'{"type":"message","role":"user",')
+"""How messages of people begin in most dialects: these need not be read to know whose they are."""
+
+
 def _role_in(data: bytes) -> str:
+    if data.startswith(_SPOKEN):
+        return _USER
     if data[0] != _TABLE:
         return ""
     head = _head(data)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.errors import WorkNotDone
-from isthmus.ports.packed import PackedTrace, pack, unpack
+from isthmus.ports.packed import PackedTrace, Pattern, pack, plain, unpack, unpack_summary
 from isthmus.ports.traced import Capture, Trace
 from isthmus.scrub import Scrubber, Secret
 
@@ -31,6 +31,8 @@ _OURS: Final = frozenset(
 """Fields with words of our own: what a pattern finds there is no secret, and without them nothing is found again."""
 _THEIRS: Final = frozenset({"content", "metadata"})
 """Fields whose inside somebody else has named."""
+MOST_SOUND: Final = 1_000
+"""Patterns of which it is remembered whether something is to be hidden in them."""
 _LOOK: Final = 16
 """Traces that are looked at together: fewer looks, and no text so long that its memory comes from the system."""
 _bytes: Final = attrgetter("head", "detail")
@@ -46,23 +48,40 @@ class Cleaner:
     def __init__(self, scrubber: Scrubber, find: Finder | None = None) -> None:
         self._scrubber = scrubber
         self._find = find
+        self._sound: dict[Pattern, bool] = {}
         self.withheld = 0
         """Traces whose words were left out."""
 
     def learn(self, secrets: Sequence[Secret]) -> None:
         """Hide these, too: what was a secret once stays one."""
         self._scrubber = self._scrubber.and_also(secrets)
+        self._sound = {}
 
     def clean(self, traces: Sequence[PackedTrace]) -> Sequence[PackedTrace]:
         if self._find is not None:
-            return self._clean_closely(traces, self._find)
+            return self._clean_closely(list(map(plain, traces)), self._find)
+        patterns = {id(trace.pattern): trace.pattern for trace in traces}
+        if not all(map(self._is_sound, patterns.values())):
+            traces = [trace if self._is_sound(trace.pattern) else plain(trace) for trace in traces]
         cleaned: list[PackedTrace] = []
         for start in range(0, len(traces), _LOOK):
             some = traces[start : start + _LOOK]
             if self._may_change(some):
-                some = [self._clean(trace) if self._may_change([trace]) else trace for trace in some]
+                some = [self._clean(plain(trace)) if self._may_change([trace]) else trace for trace in some]
             cleaned += some
         return cleaned
+
+    def _is_sound(self, pattern: Pattern | None) -> bool:
+        """Whether nothing is to be hidden in what many have in common: it is looked through once."""
+        if pattern is None:
+            return True
+        sound = self._sound.get(pattern)
+        if sound is None:
+            if len(self._sound) >= MOST_SOUND:
+                self._sound = {}
+            text = b"\n".join((*pattern.head, *pattern.detail)).decode()
+            sound = self._sound[pattern] = not self._scrubber.may_change(text)
+        return sound
 
     def _may_change(self, traces: Sequence[PackedTrace]) -> bool:
         return self._scrubber.may_change(b"\n".join(chain.from_iterable(map(_bytes, traces))).decode())
@@ -80,7 +99,7 @@ class Cleaner:
             if len(traces) > 1:
                 return [one for trace in traces for one in self._clean_closely([trace], find)]
             self.withheld += 1
-            return [pack(withhold(unpack(trace.summary, trace.detail))) for trace in traces]
+            return [pack(withhold(unpack(unpack_summary(trace.head), trace.detail))) for trace in traces]
         return [_pack(_map(value, lambda text: found[text])) for value in values]
 
 

@@ -29,10 +29,11 @@ from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.contents import NO_CONTENTS, Contents, may_keep
 from isthmus.observe.traces.draft import Draft
-from isthmus.observe.traces.packing import pack_draft
+from isthmus.observe.traces.packing import Packed, pack_draft
 from isthmus.observe.traces.record import make_record
+from isthmus.observe.traces.shapes import Shapes
 from isthmus.observe.traces.told import Reader
-from isthmus.ports.packed import PackedTrace, pack
+from isthmus.ports.packed import PackedTrace, pack, plain, unpack_summary
 from isthmus.ports.traced import Trace
 from isthmus.ports.traces import TraceStore
 
@@ -41,7 +42,7 @@ log = logging.getLogger("isthmus.traces")
 _GATHER: Final = 0.5
 """Seconds that the first trace of a group waits for others."""
 _LARGEST_GROUP: Final = 512
-_BREATH: Final = 64
+_BREATH: Final = 128
 """Traces that are made without a pause: a millisecond. A pause costs as much as a trace or two, if others want one."""
 _STEP: Final = 500
 """Traces that are forgotten in one transaction."""
@@ -58,9 +59,6 @@ _PATIENCE: Final = 15
 """Times that such a one settles before it is told to come again."""
 _FORGOTTEN: Final = 1_000
 """Deleted responses that are remembered, for traces that come later."""
-
-
-_weight: Final = attrgetter("weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,9 @@ class _Forget:
     response: str
 
 
-_Item = Draft | _Forget | threading.Event | None
+_Item = Draft | Packed | _Forget | threading.Event | None
+_DRAFTS: Final = (Packed, Draft)
+_weight: Final = attrgetter("weight")
 
 
 class Recorder:
@@ -97,6 +97,7 @@ class Recorder:
         self.cleaner = cleaner
         self._bodies = bodies
         self._reader = Reader(bodies)
+        self._shapes = Shapes(bodies, self._reader)
         self._keeping = keeping
         self._most, self._most_bytes = keeping.max_queued, keeping.max_queued_bytes
         self._enough = min(_LARGEST_GROUP, max(1, self._most // 2))
@@ -142,10 +143,9 @@ class Recorder:
             return
         if waiting == self._enough:
             self._hurry.set()
-        pack_draft(draft)
         self._put += weight
         self._asked += 1
-        self._queue.put(draft)
+        self._queue.put(pack_draft(draft) or draft)
 
     async def room_to_forget(self) -> None:
         """Wait until not too many forgettings wait themselves: none may be lost, so none is taken beyond that."""
@@ -189,7 +189,7 @@ class Recorder:
                 self._forget_now()
                 self._tidy()
                 continue
-            if isinstance(first, Draft):
+            if isinstance(first, _DRAFTS):
                 self._hurry.wait(self._gather)
             self._hurry.clear()
             if not self._take(first):
@@ -206,9 +206,9 @@ class Recorder:
 
     def _take(self, item: _Item) -> bool:
         """This one and all that wait; False: it is the end."""
-        group: list[Draft] = []
+        group: list[Draft | Packed] = []
         while True:
-            if isinstance(item, Draft):
+            if isinstance(item, _DRAFTS):
                 group.append(item)
             else:
                 self._record(group)
@@ -228,7 +228,7 @@ class Recorder:
                 self._record(group)
                 return True
 
-    def _record(self, group: Sequence[Draft]) -> None:
+    def _record(self, group: Sequence[Draft | Packed]) -> None:
         traces: list[PackedTrace] = []
         for start in range(0, len(group), _BREATH):
             time.sleep(0)  # whoever waits for the interpreter gets it
@@ -243,22 +243,27 @@ class Recorder:
             self.lost += len(traces)
         self._done += len(group)
 
-    def _make(self, draft: Draft) -> PackedTrace | None:
-        keeping = self._keeping
+    def _make(self, draft: Draft | Packed) -> PackedTrace | None:
+        keeping, contents, outline = self._keeping, NO_CONTENTS, None
         try:
-            contents = NO_CONTENTS
-            if draft.full:
+            if isinstance(draft, Packed):
+                made = self._shapes.make(draft)
+                if made is not None:
+                    return made
+            elif draft.full:
                 contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
-            return make_record(draft, self._reader.read(draft, contents), self._bodies, contents)
+            outline, told = self._reader.read(draft, contents)
+            return make_record(outline, told, self._bodies, "full" if contents.kept else "metadata")
         except Exception as error:  # one that cannot be told must not keep the others from it
             self.lost += 1
-            tell(log, "error", "trace.broken", id=draft.id, trace=error)
+            tell(log, "error", "trace.broken", id="" if outline is None else outline.own.id, trace=error)
             return None
 
     def _without_forgotten(self, trace: PackedTrace) -> PackedTrace:
-        summary = trace.summary
-        if (summary.owner, summary.response) not in self._forgotten:
+        filed = trace.filed
+        if (filed.owner, filed.response) not in self._forgotten:
             return trace
+        summary = unpack_summary(plain(trace).head)
         return pack(Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata")))
 
     def _forget(self, item: _Forget) -> None:

@@ -1,26 +1,27 @@
 """What a draft tells of bodies, decisions and the answer, whether it was packed or still refers to them.
 
-In: a draft. Out: `Told`, each part of it as it goes into the trace. Packed ones are nearly all there are: what has come
-by before (decisions are the same for all requests of a kind) is not made anew.
+In: a draft, as it is or packed. Out: its `Outline`, and `Told`, each part of it as it goes into the trace. Packed ones
+are nearly all there are: what has come by before (decisions are the same for all requests of a kind) is not made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from isthmus.errors import IsthmusError
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.contents import Contents
-from isthmus.observe.traces.draft import Asked, Draft, Packed
-from isthmus.observe.traces.packing import NO_BODY, asked_of, told_of, trace_item
-from isthmus.ports import Planned, Sent
+from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.happened import NO_BODY, asked_of, happened, trace_error, trace_item
+from isthmus.observe.traces.outline import Asked, Outline, outline_of, told_of
+from isthmus.observe.traces.packing import Packed
+from isthmus.ports import Planned
 from isthmus.ports.packed import encode
-from isthmus.ports.traced import TracedBody, TracedCall, TracedDecision
+from isthmus.ports.traced import TracedBody, TracedDecision, TracedError, TracedItem
 
 MOST_KNOWN: Final = 256
 """Lists of decisions that are remembered …"""
@@ -32,20 +33,25 @@ _sends, _value = attrgetter("sends"), attrgetter("effective_value")
 
 
 class Told(msgspec.Struct, frozen=True):
+    """What is only encoded may be JSON already."""
+
     asked: Asked
     request: TracedBody
-    sent: Sequence[TracedBody]
-    """What went out, in the order of the `Sent` among the steps; …"""
-    calls: tuple[TracedCall, ...]
-    """… or what became of these steps, where they are gone."""
     decisions: Any
-    """A list of `TracedDecision`, or its JSON; likewise …"""
+    """`TracedDecision`s, or their JSON; likewise …"""
     diagnostics: Any
     """… as they stand in the answer, …"""
+    calls: Any
+    """… each asking of an upstream with what became of it, …"""
+    tools: Any
+    checks: Any
     output: Any
-    """… `TracedItem`s, …"""
+    """… the items of the answer, …"""
     usage: Any
     """… and what was used."""
+    retries: int = 0
+    answer: TracedBody = NO_BODY
+    error: TracedError | None = None
 
 
 # ── packed ───────────────────────────────────────────────────────────────────────────────────────────
@@ -56,13 +62,13 @@ class _Decided(msgspec.Struct):
 
     path: str
     action: str
-    reason: str
-    code: str
-    sends: dict[str, msgspec.Raw]
-    effective_value: Any
+    reason: str = ""
+    code: str = ""
+    sends: dict[str, msgspec.Raw] = {}
+    effective_value: Any = None
 
 
-_decided: Final = msgspec.json.Decoder(list[_Decided]).decode
+_decided: Final = msgspec.msgpack.Decoder(list[_Decided]).decode
 
 
 class Reader:
@@ -73,24 +79,29 @@ class Reader:
         self._known: dict[bytes, msgspec.Raw] = {}
         """Decisions as a plan has them → as a trace tells them."""
 
-    def read(self, draft: Draft, contents: Contents) -> Told:
+    def read(self, draft: Draft | Packed, contents: Contents) -> tuple[Outline, Told]:
         """`contents`: what of it may be kept as it is."""
-        return self._look(draft, contents) if draft.packed is None else self._open(draft.packed)
+        return self._open(draft) if isinstance(draft, Packed) else self._look(draft, contents)
 
-    def _open(self, packed: Packed) -> Told:
-        read = self._bodies.read_packed
-        return Told(
-            packed.asked,
-            read(packed.request),
+    def _open(self, packed: Packed) -> tuple[Outline, Told]:
+        alike = packed.open()
+        items, messages, usage, *lines = packed.lines.splitlines()
+        asked, sent = alike.request.whole(items), alike.sent.whole(messages)
+        call = alike.upstream.call(packed.at, packed.accepted, self._bodies.read(sent))
+        output = [traced_item(kind, len(line)) for kind, line in zip(alike.output, lines, strict=True)]
+        return Outline(alike.same, packed.own), Told(
+            told_of(asked),
+            self._bodies.read(asked),
+            self.decisions(bytes(alike.decisions)),
+            alike.diagnostics,
+            (call,),
             (),
-            (replace(packed.call, body=read(packed.sent)),),
-            self._decisions(packed.decisions),
-            msgspec.Raw(packed.diagnostics) if packed.diagnostics else (),
-            packed.output,
-            msgspec.Raw(packed.usage),
+            (),
+            output,
+            msgspec.Raw(usage),
         )
 
-    def _decisions(self, data: bytes) -> msgspec.Raw:
+    def decisions(self, data: bytes) -> msgspec.Raw:
         known = self._known.get(data)
         if known is None:
             known = msgspec.Raw(encode(traced_decisions(_decided(data))))
@@ -102,22 +113,26 @@ class Reader:
 
     # ── by reference ───────────────────────────────────────────────────────────────────────────────
 
-    def _look(self, draft: Draft, contents: Contents) -> Told:
+    def _look(self, draft: Draft, contents: Contents) -> tuple[Outline, Told]:
         planned, ended, answered = draft.planned, draft.ended, draft.answered
         asked: Mapping[str, Any] = {} if planned is None else planned.asked
         plan, response = (None if planned is None else planned.plan), (None if ended is None else ended.response)
         failure = (ended and ended.failure) or (answered and answered.failure) or None
         size = getattr(plan, "size", 0)
-        steps = () if ended is None else ended.steps
-        return Told(
+        calls, tools, checks, retries = happened(draft, self._bodies, contents, size)
+        return outline_of(draft), Told(
             told_of(asked),
             self._request(draft, planned, contents, size),
-            [self._sent(step.body, contents, size) for _, step in steps if type(step) is Sent],
-            (),
             () if plan is None else traced_decisions(plan.compatibility.decisions),
             _diagnostics(response, plan, failure),
-            () if response is None else tuple(map(trace_item, response["output"])),
+            calls,
+            tools,
+            checks,
+            () if response is None else list(map(trace_item, response["output"])),
             None if ended is None else ended.usage,
+            retries,
+            NO_BODY if response is None else contents.keep(NO_BODY, response),
+            None if failure is None else trace_error(failure),
         )
 
     def _request(self, draft: Draft, planned: Planned | None, contents: Contents, size: int) -> TracedBody:
@@ -134,8 +149,10 @@ class Reader:
             return contents.keep_raw(read, received.raw)
         return contents.missed(read) if whole is None else contents.keep(read, whole)
 
-    def _sent(self, body: Mapping[str, Any] | None, contents: Contents, size: int) -> TracedBody:
-        return NO_BODY if body is None else contents.keep(self._bodies.read(body, size), body)
+
+def traced_item(kind: tuple[str, str | None, str | None], size: Any) -> TracedItem:
+    type, status, name = kind
+    return TracedItem(type, status or "", size, name or "")
 
 
 def traced_decisions(decisions: Iterable[Any]) -> tuple[TracedDecision, ...]:

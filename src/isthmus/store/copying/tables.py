@@ -29,7 +29,8 @@ LEFT: Final = {
     "scratch": "it holds nothing for long",
     "secrets": "the key of the envelopes is handed over by itself: beside a file it is a file of its own",
     **dict.fromkeys(
-        ("kinds", "traces", "places", "totals", "spreads", "trace_state"), "traces stay where they were made"
+        ("kinds", "traces", "patterns", "places", "totals", "spreads", "trace_state"),
+        "traces stay where they were made",
     ),
 }
 """Tables that are not copied, and why."""

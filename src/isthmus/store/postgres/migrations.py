@@ -317,6 +317,24 @@ _TRACES: Final = """
 """
 """What each is for stands in `store/traces/schema.py`; `trace_state` is the one row that whoever writes them holds."""
 
+_SMALLER_TRACES: Final = """
+    ALTER TABLE places RENAME TO single_places;
+    CREATE TABLE places (chunk bigint PRIMARY KEY, words bytea NOT NULL);
+    ALTER TABLE places ALTER COLUMN words SET STORAGE EXTERNAL;
+    INSERT INTO places SELECT seq / 64, string_agg(
+        substring(int8send(seq % 64) FROM 7 FOR 2) || substring(int8send(place) FROM 5 FOR 4), ''::bytea ORDER BY seq
+    ) FROM single_places GROUP BY seq / 64;
+    DROP TABLE single_places;
+    CREATE TABLE patterns (
+        pattern bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        digest bytea NOT NULL UNIQUE, texts bytea NOT NULL, last bigint NOT NULL
+    );
+    CREATE INDEX patterns_by_use ON patterns (last);
+    ALTER TABLE traces ADD COLUMN pattern bigint;
+"""
+"""The words of 64 traces in one row, in place of a row for each word (`store/traces/places.py`), and what many traces
+have in common (`store/traces/patterns.py`)."""
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _RESPONSES),
     ("0002_leases", _LEASES),
@@ -324,4 +342,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0004_keys", _KEYS),
     ("0005_spending", _SPENDING),
     ("0006_traces", _TRACES),
+    ("0007_smaller_traces", _SMALLER_TRACES),
 )

@@ -20,11 +20,17 @@ _MOST: Final = 512
 """Rows of the longest statement."""
 
 
-def insert_many(tables: Tables, into: str, then: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """`into`: all before `VALUES`; `then`: what stands behind the rows, if anything."""
+def insert_many(
+    tables: Tables, into: str, then: str, rows: Sequence[tuple[Any, ...]], idle: tuple[Any, ...] | None = None
+) -> None:
+    """`into`: all before `VALUES`; `then`: what stands behind the rows, if anything. `idle`: a row that changes nothing
+    beside the others; with as many of these as are missing to the next power of two, they are one statement."""
     at, left = 0, len(rows)
     width = len(rows[0]) if rows else 1
     most = min(_MOST, tables.most_values // width)
+    if idle is not None and tables.pads and left < most:
+        missing = (1 << (left - 1).bit_length()) - left
+        rows, left = [*rows, *[idle] * missing], left + missing
     while left:
         length = 1 << min(left, most).bit_length() - 1
         tables.execute(_statement(into, then, width, length), tuple(chain.from_iterable(rows[at : at + length])))

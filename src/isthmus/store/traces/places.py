@@ -1,59 +1,87 @@
 """Where a word stands: the ids and threads of traces, found without an index over all of them.
 
 In: a word. Out: the numbers of traces that may have it; whoever asks looks at them. Traces are numbered, and so many of
-them are a chunk. A place is the number of a chunk and a checksum of the word, so that all places of new traces stand
-together at the end of the file, however random the words are.
+them are a chunk, which has one row: of each word of its traces whose it is, and a checksum. Whoever looks for a word
+looks through these rows, the newest first: a million traces have some 15 MB of them. An index would find one sooner,
+and take a row for each word of each trace; nearly all of these are never asked for.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from isthmus.ports.traced import TraceSummary
+from isthmus.ports.packed import Filed
+from isthmus.store.traces.many import insert_many
 
 if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables
 
-CHUNK: Final = 2_048
-_BITS: Final = 32
+CHUNK: Final = 64
+"""Traces whose words stand together: a row that fits into a page of either store with room to spare."""
 _FIRST_LOOK: Final = 16
-"""Chunks that are asked at first, the newest; then four times as many, and so on."""
+"""Chunks that are looked through at first, the newest; then four times as many, and so on."""
 _AT_A_TIME: Final = 1_024
 LAST: Final = 1 << 62
 """Behind all traces."""
 _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
 """Asked apart: for both at once SQLite would look at every row."""
+_place: Final = Struct(">HI").pack
+"""Which trace of its chunk, and the checksum of its word."""
+_LENGTH, _BEFORE = 6, 2
+"""Bytes of a place, and of it those before the checksum."""
+_ADD: Final = ("INSERT INTO places (chunk, words)", "ON CONFLICT (chunk) DO UPDATE SET words = excluded.words")
+
+Gathered = defaultdict[int, bytearray]
+"""Chunk → the places that come to it."""
 
 
-def add_places(places: list[tuple[int, int]], seq: int, summary: TraceSummary) -> None:
+def add_places(gathered: Gathered, seq: int, filed: Filed) -> None:
     """A thread is often called like its response. All these words are ours: they can be encoded."""
-    chunk, id, response, thread = seq // CHUNK << _BITS, summary.id, summary.response, summary.thread
-    places.append((chunk | crc32(id.encode()), seq))
+    chunk, at = divmod(seq, CHUNK)
+    places, id, response, thread = gathered[chunk], filed.id, filed.response, filed.thread
+    places += _place(at, crc32(id.encode()))
     if response and response != id:
-        places.append((chunk | crc32(response.encode()), seq))
+        places += _place(at, crc32(response.encode()))
     if thread and thread != response and thread != id:
-        places.append((chunk | crc32(thread.encode()), seq))
+        places += _place(at, crc32(thread.encode()))
 
 
-def place_of(seq: int, word: str) -> int:
-    return seq // CHUNK << _BITS | crc32(word.encode("utf-8", "surrogatepass"))
+def write_places(tables: Tables, gathered: Gathered) -> None:
+    """Behind those that are there: only the first chunk of a group may have some."""
+    if not gathered:
+        return
+    first = min(gathered)
+    there = tables.execute("SELECT words FROM places WHERE chunk = ?", (first,)).fetchone()
+    if there is not None:
+        gathered[first][:0] = there[0]
+    rows = list(gathered.items())
+    insert_many(tables, *_ADD, rows, rows[-1])
 
 
 def find_places(tables: Tables, word: str) -> Iterator[int]:
     """The newest first."""
-    first, last = tables.execute(_ENDS).fetchone()
-    if first is None:
-        return
-    chunk, count = last // CHUNK, _FIRST_LOOK
-    while chunk >= first // CHUNK:
-        low = max(chunk - count + 1, first // CHUNK)
-        places = ", ".join(str(place_of(each * CHUNK, word)) for each in range(low, chunk + 1))
-        rows = tables.execute(f"SELECT seq FROM places WHERE place IN ({places}) ORDER BY place DESC, seq DESC")
-        for (seq,) in rows.fetchall():
-            yield seq
-        chunk, count = low - 1, min(count * 4, _AT_A_TIME)
+    sought = crc32(word.encode("utf-8", "surrogatepass")).to_bytes(4, "big")
+    before, count = LAST, _FIRST_LOOK
+    while True:
+        rows = tables.chunks_with(sought, before, count)
+        for chunk, words in rows:
+            found = {chunk * CHUNK + at for at in _find(bytes(words), sought)}
+            yield from sorted(found, reverse=True)
+        if len(rows) < count:
+            return
+        before, count = rows[-1][0], min(count * 4, _AT_A_TIME)
+
+
+def _find(words: bytes, sought: bytes) -> Iterator[int]:
+    at = words.find(sought)
+    while at >= 0:
+        if at % _LENGTH == _BEFORE:
+            yield int.from_bytes(words[at - _BEFORE : at], "big")
+        at = words.find(sought, at + 1)
 
 
 def first_since(tables: Tables, at: float) -> int:
@@ -75,10 +103,5 @@ def first_since(tables: Tables, at: float) -> int:
 
 def drop_places(tables: Tables, before: int, most: int) -> None:
     """Of chunks that have no trace any more; `before` is the oldest that there is."""
-    rows = "SELECT place, seq FROM places WHERE place < ? ORDER BY place, seq LIMIT ?"
-    bound = (_first_place(before // CHUNK), most)
-    tables.execute(f"DELETE FROM places WHERE (place, seq) IN ({rows})", bound)
-
-
-def _first_place(chunk: int) -> int:
-    return chunk << _BITS
+    chunks = "SELECT chunk FROM places WHERE chunk < ? ORDER BY chunk LIMIT ?"
+    tables.execute(f"DELETE FROM places WHERE chunk IN ({chunks})", (before // CHUNK, most))

@@ -21,6 +21,7 @@ _OVERHEAD: Final = 250
 """Bytes that a trace takes beside its content: its row, and its places in the indexes."""
 _SIZE: Final = f"octet_length(summary) + coalesce(octet_length(detail), 0) + {_OVERHEAD}"
 
+_LAST: Final = b"SELECT latest, (SELECT ended FROM traces ORDER BY seq DESC LIMIT 1) FROM trace_state"
 _COUNT_ANEW: Final = (
     f"INSERT INTO trace_state SELECT true, coalesce(max(seq), 0), coalesce(sum({_SIZE}), 0) FROM traces"
     " ON CONFLICT DO NOTHING"
@@ -30,6 +31,7 @@ _COUNT_ANEW: Final = (
 class PostgresTables:
     most_values: Final = 65_535
     """Its protocol counts them in two bytes."""
+    pads: Final = False
     flags: Final = (False, True)
 
     def __init__(self, connection: Connection) -> None:
@@ -49,12 +51,19 @@ class PostgresTables:
                 self.connection.execute(_COUNT_ANEW)  # somebody has tidied up too well
             yield
 
-    def latest(self) -> int:
-        return self._state("latest")
+    def last(self) -> tuple[int, float]:
+        found = self.connection.execute(_LAST).fetchone()
+        return (0, 0.0) if found is None else (int(found[0]), found[1] or 0.0)
 
     def note_added(self, latest: int, traces: int, bytes: int) -> None:
         added = bytes + traces * _OVERHEAD
         self.connection.execute("UPDATE trace_state SET latest = %s, bytes = bytes + %s", (latest, added))
+
+    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
+        rows = "SELECT chunk, words FROM places WHERE chunk < %s AND position(%s::bytea in words) > 0"
+        return self.connection.execute(
+            f"{rows} ORDER BY chunk DESC LIMIT %s".encode(), (before, sought, most)
+        ).fetchall()
 
     def drop_oldest(self, before: int, most: int) -> int:
         oldest = "SELECT seq FROM traces WHERE seq < %s ORDER BY seq LIMIT %s"

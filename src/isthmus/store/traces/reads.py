@@ -6,10 +6,12 @@ import heapq
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from isthmus.ports.packed import unpack
 from isthmus.ports.traced import Trace, TraceSummary
 from isthmus.ports.traces import TraceFilter, TracePage, TraceStats
+from isthmus.store.traces.patterns import Filler
 from isthmus.store.traces.places import LAST, find_places, first_since
-from isthmus.store.traces.rows import read_at, read_summary, read_trace
+from isthmus.store.traces.rows import read_at, read_summary, unsqueeze
 
 if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables
@@ -28,8 +30,11 @@ def find(tables: Tables, owner: str | None, id: str) -> Trace | None:
 
 def read_whole(tables: Tables, summary: TraceSummary) -> Trace:
     """What is left of it, where its response was deleted."""
-    row = tables.execute("SELECT packed, detail FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
-    return Trace(summary=summary) if row is None or row[1] is None else read_trace(summary, bool(row[0]), row[1])
+    row = tables.execute("SELECT packed, detail, pattern FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
+    if row is None or row[1] is None:
+        return Trace(summary=summary)
+    squeezed, data, pattern = row
+    return unpack(summary, Filler(tables).detail(pattern, unsqueeze(squeezed, data)))
 
 
 def find_summary(tables: Tables, owner: str | None, id: str) -> TraceSummary | None:
@@ -171,10 +176,12 @@ def _of_thread(
 
 def _summaries(tables: Tables, places: list[int]) -> list[TraceSummary]:
     found: dict[int, TraceSummary] = {}
+    filler = Filler(tables)
     for start in range(0, len(places), _AT_ONCE):
-        question = f"SELECT seq, summary FROM traces WHERE seq IN ({_listed(places[start : start + _AT_ONCE])})"
-        for seq, data in tables.execute(question):
-            found[seq] = read_summary(seq, data)
+        some = _listed(places[start : start + _AT_ONCE])
+        rows = tables.execute(f"SELECT seq, summary, pattern FROM traces WHERE seq IN ({some})").fetchall()
+        for seq, data, pattern in rows:
+            found[seq] = read_summary(seq, filler.head(pattern, data))
     return [found[place] for place in places if place in found]
 
 

@@ -8,13 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from isthmus.ports.packed import unpack, unpack_summary
-from isthmus.ports.traced import Trace, TraceSummary
+from isthmus.ports.packed import KIND, Filed, Kind, unpack_summary
+from isthmus.ports.traced import TraceSummary
 from isthmus.store.traces.many import insert_many
+from isthmus.store.traces.patterns import Filler
 from isthmus.store.traces.schema import SLOTS
 
 if TYPE_CHECKING:  # a server starts without it
@@ -26,34 +27,26 @@ TOTAL, FIRST_TOKEN = 0, 1
 MOST_KINDS: Final = 5_000
 """Models have whatever names clients send: beyond so many kinds, further ones lose the model's name."""
 OTHER: Final = "(other)"
-_SQUEEZED: Final = 4_096
+SQUEEZED: Final = 4_096
 """Bytes of a detail from which on it is worth compressing."""
 _STEPS: Final = 4
 """Steps of a spread within one doubling."""
 _MOST_STEPS: Final = 40 * _STEPS
 """The last one is above thirty years."""
 
-KIND: Final = ("owner", "key", "client", "door", "provider", "model", "outcome", "code", "changed")
-Kind = tuple[str, str, str, str, str, str, str, str, bool]
-
-_named: Final = attrgetter(*KIND[:-1])
+_OUTCOME: Final = KIND.index("outcome")
 _figures: Final = attrgetter(
     *("input_tokens", "output_tokens", "cached_tokens", "retries", "degraded", "ignored", "total")
 )
 _cost, _total = attrgetter("cost"), attrgetter("total")
 
 
-def kind_of(summary: TraceSummary) -> Kind:
-    return (*_named(summary), bool(summary.degraded or summary.ignored))
+def squeeze(detail: bytes) -> bytes:
+    return zlib.compress(detail, 1)
 
 
-def squeeze(detail: bytes) -> tuple[bool, bytes]:
-    """As it is kept, and whether that is smaller than it was."""
-    return (True, zlib.compress(detail, 1)) if len(detail) > _SQUEEZED else (False, detail)
-
-
-def read_trace(summary: TraceSummary, squeezed: bool, data: bytes) -> Trace:
-    return unpack(summary, zlib.decompress(data) if squeezed else data)
+def unsqueeze(squeezed: bool, data: bytes) -> bytes:
+    return zlib.decompress(data) if squeezed else data
 
 
 def read_summary(seq: int, data: bytes) -> TraceSummary:
@@ -61,8 +54,8 @@ def read_summary(seq: int, data: bytes) -> TraceSummary:
 
 
 def read_at(tables: Tables, seq: int) -> TraceSummary | None:
-    row = tables.execute("SELECT summary FROM traces WHERE seq = ?", (seq,)).fetchone()
-    return None if row is None else read_summary(seq, row[0])
+    row = tables.execute("SELECT summary, pattern FROM traces WHERE seq = ?", (seq,)).fetchone()
+    return None if row is None else read_summary(seq, Filler(tables).head(row[1], row[0]))
 
 
 def seconds_of(step: int) -> float:
@@ -103,7 +96,7 @@ class Sums:
     """What a group of traces adds to the totals, by the smallest step: many of them make one row."""
 
     def __init__(self) -> None:
-        self.groups: defaultdict[tuple[float, int], list[TraceSummary]] = defaultdict(list)
+        self.groups: defaultdict[tuple[float, int], list[Filed]] = defaultdict(list)
         """Step and kind → those of both."""
 
     def write(self, tables: Tables) -> None:
@@ -123,15 +116,21 @@ class Sums:
                 for what, counted in steps.items():
                     for height, count in counted.items():
                         spreads[*place, what, height] = spreads.get((*place, what, height), 0) + count
-        insert_many(tables, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
-        insert_many(tables, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
+        _add(tables, _ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()], 3)
+        _add(tables, _ADD_SPREADS, [(*step, count) for step, count in spreads.items()], 5)
 
 
-def _sum(group: Sequence[TraceSummary]) -> list[float]:
+def _add(tables: Tables, upsert: tuple[str, str], rows: Sequence[tuple[Any, ...]], place: int) -> None:
+    """`place`: how many values tell where a row stands; the others are added to what is there."""
+    nothing = (*rows[0][:place], *[0] * (len(rows[0]) - place)) if rows else None
+    insert_many(tables, *upsert, rows, nothing)
+
+
+def _sum(group: Sequence[Filed]) -> list[float]:
     """In the order of `SUMMED`. How they ended is part of their kind: all failed, or none."""
     costs = list(map(_cost, group))
     spent, made, cached, retries, degraded, ignored, seconds = map(sum, zip(*map(_figures, group), strict=True))
-    failed = len(group) if group[0].outcome in FAILED else 0
+    failed = len(group) if group[0].kind[_OUTCOME] in FAILED else 0
     cost, unpriced = sum(filter(None, costs), 0.0), costs.count(None)
     return [len(group), failed, spent, made, cached, cost, unpriced, retries, degraded, ignored, seconds]
 

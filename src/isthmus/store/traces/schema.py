@@ -2,13 +2,14 @@
 
     kinds     (whose, by which door, to which model, how it ended): what lists are filtered and totals grouped by
     traces    one row for each request: its kind, its summary, and behind that all the rest, which a list does not read
-    places    where a word (an id, a thread) stands, in chunks of traces
+    patterns  what many traces have in common: of these the row above has only the rest (`patterns.py`)
+    places    the words (ids, threads) of each chunk of traces, in one row (`places.py`)
     totals    sums for each kind and five minutes, hour and day; they outlive traces that were dropped for their size
     spreads   how long things took, likewise, in steps
 
 There are few kinds, however many traces there are: a filter finds the kinds first, then the newest traces of each, so
 no question ever looks at all traces. Ids are random, and an index of random words touches a page of the file for each
-new one; so each chunk of traces has an index of its own (`places`), and whoever looks for a word asks every chunk.
+new one; so there is none, and whoever looks for a word looks through all chunks.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import Final
 
 from isthmus.errors import StoreUnavailable
 from isthmus.store.sqlite.connect import FAULTS, trouble_of
+from isthmus.store.traces.earlier import bring_up
 from isthmus.store.traces.sqlite_tables import SqliteTables
 
 SLOTS: Final = (300, 3_600, 86_400)
 """Seconds of the steps that sums are kept for: a long time is a few days, and what is left over at its ends."""
 _APPLICATION: Final = 0x1_57_31_75
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BUSY: Final = 5.0
 _WAL_LIMIT: Final = 16_777_216
 
@@ -38,10 +40,15 @@ CREATE TABLE kinds (
 );
 CREATE TABLE traces (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    ended REAL NOT NULL, kind INTEGER NOT NULL, summary BLOB NOT NULL, packed INTEGER NOT NULL, detail BLOB
+    ended REAL NOT NULL, kind INTEGER NOT NULL, summary BLOB NOT NULL, packed INTEGER NOT NULL, detail BLOB,
+    pattern INTEGER
 );
 CREATE INDEX traces_kind ON traces (kind);
-CREATE TABLE places (place INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (place, seq)) WITHOUT ROWID;
+CREATE TABLE patterns (
+    pattern INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, texts BLOB NOT NULL, last INTEGER NOT NULL
+);
+CREATE INDEX patterns_last ON patterns (last);
+CREATE TABLE places (chunk INTEGER PRIMARY KEY, words BLOB NOT NULL);
 CREATE TABLE totals (
     level INTEGER NOT NULL, slot INTEGER NOT NULL, kind INTEGER NOT NULL,
     requests INTEGER NOT NULL, failed INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
@@ -88,8 +95,10 @@ def open_reader(path: Path) -> SqliteTables:
         try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
-            _check_version(connection, path)
+            version = _check_version(connection, path)
             connection.execute("COMMIT")
+            if version != _VERSION:
+                open_writer(path).close()
         except BaseException:
             connection.close()
             raise
@@ -106,7 +115,7 @@ def is_made(path: Path) -> bool:
         connection = _connect(path)
         try:
             connection.execute("BEGIN")  # its version and its tables, as of one moment: it may be made just now
-            return _check_version(connection, path)
+            return _check_version(connection, path) > 0
         finally:
             connection.close()
     except FAULTS as error:
@@ -132,11 +141,15 @@ def _connect(path: Path | None) -> SqliteTables:
 def _make_tables(connection: sqlite3.Connection, path: Path | None) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _check_version(connection, path):
+        version = _check_version(connection, path)
+        if version == 1:
+            bring_up(connection)
+        if not version:
             for statement in _TABLES.split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        if version != _VERSION:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -144,11 +157,12 @@ def _make_tables(connection: sqlite3.Connection, path: Path | None) -> None:
         raise
 
 
-def _check_version(connection: sqlite3.Connection, path: Path | None) -> bool:
-    """Whether the tables are there; raises where they are somebody else's."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == _VERSION and connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION:
-        return True
+def _check_version(connection: sqlite3.Connection, path: Path | None) -> int:
+    """Which of ours the tables are; 0: there are none yet. Raises where they are somebody else's."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    ours = connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
+    if ours and 0 < version <= _VERSION:
+        return version
     if version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise unusable(path, "another program or a later version made it", "name another `store.url`, or delete it")
-    return False
+    return 0

@@ -10,10 +10,17 @@ from typing import Final
 _PAGES: Final = 512
 """Pages given back to the file system in one step."""
 
+_LAST: Final = (
+    "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'traces'),"
+    " (SELECT ended FROM traces ORDER BY seq DESC LIMIT 1)"
+)
+
 
 class SqliteTables(sqlite3.Connection):
     flags: Final = (0, 1)
     """It has none of its own; and of a `bool` Python asks each time whether it would rather be something else."""
+
+    pads: Final = True
 
     @property
     def most_values(self) -> int:
@@ -30,12 +37,17 @@ class SqliteTables(sqlite3.Connection):
                 self.execute("ROLLBACK")
             raise
 
-    def latest(self) -> int:
-        at = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'traces'").fetchone()
-        return at[0] if at else 0
+    def last(self) -> tuple[int, float]:
+        seq, ended = self.execute(_LAST).fetchone()
+        return seq or 0, ended or 0.0
 
     def note_added(self, latest: int, traces: int, bytes: int) -> None:
         """The file knows both by itself."""
+
+    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
+        """All: whoever asks finds a few bytes in many sooner than SQL does."""
+        rows = "SELECT chunk, words FROM places WHERE chunk < ? ORDER BY chunk DESC LIMIT ?"
+        return self.execute(rows, (before, most)).fetchall()
 
     def drop_oldest(self, before: int, most: int) -> int:
         oldest = "SELECT seq FROM traces WHERE seq < ? ORDER BY seq LIMIT ?"

@@ -28,6 +28,10 @@ class Tables(Protocol):
         """That one statement takes."""
 
     @property
+    def pads(self) -> bool:
+        """Whether one statement may name a row twice, and a longer one costs less than another one."""
+
+    @property
     def flags(self) -> tuple[int, int]:
         """What stands for false and for true in its rows."""
 
@@ -38,11 +42,14 @@ class Tables(Protocol):
     def writing(self) -> AbstractContextManager[None]:
         """One step, done whole or not at all, while nobody else writes."""
 
-    def latest(self) -> int:
-        """The highest `seq` so far, also of traces that are gone."""
+    def last(self) -> tuple[int, float]:
+        """The highest `seq` so far, also of traces that are gone; and when the last that there is was over."""
 
     def note_added(self, latest: int, traces: int, bytes: int) -> None:
         """So far it goes now, and so many traces and bytes have come, or, below 0, gone."""
+
+    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
+        """Rows of `places` before this one, the newest, at most so many; those without what is sought may miss."""
 
     def drop_oldest(self, before: int, most: int) -> int:
         """Take away traces with a smaller `seq`, at most so many; how many went."""

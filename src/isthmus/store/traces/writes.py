@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
-from isthmus.ports.packed import PackedTrace, encode
+from isthmus.ports.packed import Filed, Kind, PackedTrace, Pattern, encode, plain, unpack_summary
 from isthmus.ports.traced import TraceSummary
 from isthmus.store.traces.many import insert_many
-from isthmus.store.traces.places import LAST, add_places, drop_places, find_places, first_since
-from isthmus.store.traces.rows import Kinds, Sums, kind_of, read_at, squeeze
+from isthmus.store.traces.patterns import NOTED, Patterns, drop_patterns
+from isthmus.store.traces.places import LAST, Gathered, add_places, drop_places, find_places, first_since, write_places
+from isthmus.store.traces.rows import SQUEEZED, Kinds, Sums, read_at, squeeze
 from isthmus.store.traces.schema import SLOTS
 
 if TYPE_CHECKING:  # a server starts without it
     from isthmus.store.traces.tables import Tables
 
-_PLACES: Final = 3
-"""Words of one trace that are found again."""
 _THREADS: Final = 10_000
 """Responses whose thread is remembered: whoever continues one does so soon."""
 
 _SIZE: Final = "SELECT length(summary) + coalesce(length(detail), 0) FROM traces WHERE seq = ?"
+_ADD: Final = "INSERT INTO traces (seq, ended, kind, summary, packed, detail, pattern)"
 _data: Final = itemgetter(3, 5)
 """Of a row, what takes room: the summary, and all the rest."""
 
@@ -35,6 +36,7 @@ class Memory:
     """What the writer knows of the file without asking it."""
 
     kinds: Kinds = field(default_factory=Kinds)
+    patterns: Patterns = field(default_factory=Patterns)
     threads: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def trim(self) -> None:
@@ -44,31 +46,45 @@ class Memory:
 
 def keep(tables: Tables, memory: Memory, traces: Sequence[PackedTrace]) -> None:
     with tables.writing():
-        last = tables.execute("SELECT ended FROM traces ORDER BY seq DESC LIMIT 1").fetchone()
-        ended, latest = last[0] if last else 0.0, tables.latest()
+        latest, ended = tables.last()
         rows: list[tuple[Any, ...]] = []
-        places: list[tuple[int, int]] = []
+        places: Gathered = defaultdict(bytearray)
         sums = Sums()
-        threads, find_kind, flags = memory.threads, memory.kinds.find, tables.flags
+        threads, flags = memory.threads, tables.flags
+        kind: Kind | None = None
+        pattern: Pattern | None = None
+        number = renewed = 0
+        shared: int | None = None
         for seq, trace in enumerate(traces, latest + 1):
-            summary, head = trace.summary, trace.head
+            filed, flag = trace.filed, flags[0]
             # Lists are in the order of `seq`, and times are found by it: neither goes back, whatever the clock does.
-            if summary.ended_at < ended or summary.previous:
-                thread = _thread(tables, memory, summary)
-                summary = msgspec.structs.replace(summary, ended_at=max(ended, summary.ended_at), thread=thread)
-                head = encode(summary)
-            ended = summary.ended_at
-            if summary.response:
-                threads[summary.owner, summary.response] = summary.thread
-            kind = find_kind(tables, kind_of(summary))
-            squeezed, data = squeeze(trace.detail)
+            if filed.ended_at < ended or filed.previous:
+                changed: dict[str, Any] = {
+                    "ended_at": max(ended, filed.ended_at),
+                    "thread": _thread(tables, memory, filed),
+                }
+                trace = plain(trace)
+                head = encode(replace(unpack_summary(trace.head), **changed))
+                filed, trace = replace(filed, **changed), replace(trace, head=head)
+            ended = filed.ended_at
+            if filed.response:
+                threads[filed.owner, filed.response] = filed.thread
+            if filed.kind is not kind:  # many in a row are of one
+                kind = filed.kind
+                number = memory.kinds.find(tables, kind)
+            if trace.pattern is not pattern or seq == renewed:
+                pattern, renewed = trace.pattern, seq + NOTED
+                shared = None if pattern is None else memory.patterns.find(tables, pattern, seq)
+            detail = trace.detail
+            if len(detail) > SQUEEZED:
+                flag, detail = flags[1], squeeze(detail)
             # Of `bytes` Python's SQLite asks each time whether they would rather be something else: not of these.
-            rows.append((seq, ended, kind, bytearray(head), flags[squeezed], bytearray(data)))
-            add_places(places, seq, summary)
-            sums.groups[ended // SLOTS[0], kind].append(summary)
+            rows.append((seq, ended, number, bytearray(trace.head), flag, bytearray(detail), shared))
+            add_places(places, seq, filed)
+            sums.groups[ended // SLOTS[0], number].append(filed)
         memory.trim()
-        insert_many(tables, "INSERT INTO traces", "", rows)
-        insert_many(tables, "INSERT INTO places", "ON CONFLICT DO NOTHING", places)
+        insert_many(tables, _ADD, "", rows)
+        write_places(tables, places)
         sums.write(tables)
         size = sum(map(len, chain.from_iterable(map(_data, rows))))
         tables.note_added(latest + len(rows), len(rows), size)
@@ -78,11 +94,11 @@ def forget(tables: Tables, owner: str, response: str) -> None:
     """What was forgotten stands nowhere in the file any more, nor in its log, unless somebody reads just now."""
     with tables.erasing(), tables.writing():
         for summary in of_response(tables, owner, response):
-            left = msgspec.structs.replace(summary, seq=0, deleted=True)
+            left = replace(summary, seq=0, deleted=True)
             (size,) = tables.execute(_SIZE, (summary.seq,)).fetchone()
-            change = "UPDATE traces SET summary = ?, packed = ?, detail = NULL WHERE seq = ?"
+            change = "UPDATE traces SET summary = ?, packed = ?, detail = NULL, pattern = NULL WHERE seq = ?"
             tables.execute(change, (encode(left), tables.flags[False], summary.seq))
-            tables.note_added(tables.latest(), 0, len(encode(left)) - size)
+            tables.note_added(tables.last()[0], 0, len(encode(left)) - size)
 
 
 def of_response(tables: Tables, owner: str, response: str) -> list[TraceSummary]:
@@ -110,16 +126,17 @@ def prune(tables: Tables, older_than: float | None, max_bytes: int | None, most:
 def _drop(tables: Tables, before: int, most: int) -> int:
     gone = tables.drop_oldest(before, most)
     (first,) = tables.execute(f"SELECT coalesce(min(seq), {1 << 40}) FROM traces").fetchone()
-    drop_places(tables, first, _PLACES * most)
+    drop_places(tables, first, most)
+    drop_patterns(tables, first, most)
     return gone
 
 
-def _thread(tables: Tables, memory: Memory, summary: TraceSummary) -> str:
+def _thread(tables: Tables, memory: Memory, filed: Filed) -> str:
     """That of the turn that it continues, as far as it is known here."""
-    if not summary.previous:
-        return summary.thread
-    known = memory.threads.get((summary.owner, summary.previous))
+    if not filed.previous:
+        return filed.thread
+    known = memory.threads.get((filed.owner, filed.previous))
     if known is None:
-        before = of_response(tables, summary.owner, summary.previous)
-        known = before[0].thread if before else summary.thread
+        before = of_response(tables, filed.owner, filed.previous)
+        known = before[0].thread if before else filed.thread
     return known
