@@ -7,7 +7,7 @@ from typing import Final
 from bench.gateways.answers import Door
 from bench.gateways.workloads import Workload
 
-LIMIT: Final = 0.1
+LIMIT: Final = 0.09
 """What traces may add at most, of what is counted without them."""
 SHORT, LONG = 50, 250
 """Deltas of two streams: what counts is the difference between these."""

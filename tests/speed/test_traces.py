@@ -28,8 +28,8 @@ def test_traces_add_nothing_to_a_delta(subject: str) -> None:
     "at",
     [
         "isthmus.observe.traces.tracer:Tracer._plan",
-        "isthmus.observe.traces.recorder:make_record",
-        "isthmus.store.traces.writes:kind_of",
+        "isthmus.observe.traces.shapes:Shapes.make",
+        "isthmus.store.traces.writes:add_places",
     ],
     ids=["on the loop", "where it is made", "where it is written"],
 )

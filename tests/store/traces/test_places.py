@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -15,13 +16,13 @@ from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces import places
 from isthmus.store.traces.places import LAST, Gathered, add_places, drop_places, find_places, first_since
 from isthmus.store.traces.sqlite import SqliteTraces
+from isthmus.store.traces.sqlite_tables import SqliteTables
 from traced import keep_in, traced
 
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "CHUNK", 3)
-    monkeypatch.setattr(places, "_FIRST_LOOK", 1)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -77,6 +78,37 @@ def test_what_only_looks_like_a_word_is_none() -> None:
     connection.executemany("INSERT INTO places VALUES (?, ?)", rows)
     assert list(find_places(connection, "x")) == [3 * places.CHUNK + 5]
     assert list(find_places(connection, "\ud800")) == [], "half a character is a word, too"
+    store.close()
+
+
+def dated(at: float) -> str:
+    return f"resp_{int(at * 1000):011x}{'0' * 21}"
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_id_that_tells_its_time_is_looked_for_since_then_and_further_back_only_where_nothing_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = SqliteTraces()
+    moments = [10_000.0 * number for number in range(1, 21)]
+    late = dated(moments[-1] + 9_000)  # somebody has set the clock back
+    ids = [late, *map(dated, moments[1:])]
+    keep_in(store, [traced(str(at), at, response=id, thread="") for at, id in zip(moments, ids, strict=True)])
+    connection = store._writer
+    assert connection is not None
+    looked: list[tuple[int, int]] = []
+    look = SqliteTables.chunks_with
+
+    def note(tables: SqliteTables, sought: bytes, first: int, before: int) -> Any:
+        looked.append((first, before))
+        return look(tables, sought, first, before)
+
+    monkeypatch.setattr(SqliteTables, "chunks_with", note)
+    assert list(find_places(connection, ids[14])) == [15]
+    assert looked == [(15 // 3, LAST)]
+    assert list(find_places(connection, late)) == [1], "none may be missed"
+    assert list(find_places(connection, late, near=True)) == []
+    assert list(find_places(connection, dated(1.0))) == []
     store.close()
 
 

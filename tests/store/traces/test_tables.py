@@ -54,11 +54,12 @@ def test_numbers_and_times_go_on_when_everything_is_gone(tables: Tables) -> None
     assert tables.last() == (4, 5.0)
 
 
-def test_chunks_that_may_have_a_word_come_the_newest_first_and_not_too_many(tables: Tables) -> None:
+def test_chunks_with_a_word_come_the_newest_first(tables: Tables) -> None:
     with tables.writing():
         tables.executemany("INSERT INTO places VALUES (?, ?)", [(number, b"..word..") for number in range(10)])
-    assert [chunk for chunk, _ in tables.chunks_with(b"word", 8, 3)] == [7, 6, 5]
-    assert [bytes(words) for _, words in tables.chunks_with(b"word", 1, 3)] == [b"..word.."]
+        tables.execute("UPDATE places SET words = ? WHERE chunk = 5", (b"w0rd",))
+    assert [chunk for chunk, _ in tables.chunks_with(b"word", 3, 8)] == [7, 6, 4, 3]
+    assert [bytes(words) for _, words in tables.chunks_with(b"word", 0, 1)] == [b"..word.."]
 
 
 def test_what_is_added_in_one_statement_is_added_once(tables: Tables) -> None:

@@ -21,6 +21,10 @@ _OVERHEAD: Final = 250
 """Bytes that a trace takes beside its content: its row, and its places in the indexes."""
 _SIZE: Final = f"octet_length(summary) + coalesce(octet_length(detail), 0) + {_OVERHEAD}"
 
+_WITH: Final = (
+    b"SELECT chunk, words FROM places WHERE chunk >= %s AND chunk < %s AND position(%s::bytea in words) > 0"
+    b" ORDER BY chunk DESC"
+)
 _LAST: Final = b"SELECT latest, (SELECT ended FROM traces ORDER BY seq DESC LIMIT 1) FROM trace_state"
 _COUNT_ANEW: Final = (
     f"INSERT INTO trace_state SELECT true, coalesce(max(seq), 0), coalesce(sum({_SIZE}), 0) FROM traces"
@@ -59,11 +63,8 @@ class PostgresTables:
         added = bytes + traces * _OVERHEAD
         self.connection.execute("UPDATE trace_state SET latest = %s, bytes = bytes + %s", (latest, added))
 
-    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
-        rows = "SELECT chunk, words FROM places WHERE chunk < %s AND position(%s::bytea in words) > 0"
-        return self.connection.execute(
-            f"{rows} ORDER BY chunk DESC LIMIT %s".encode(), (before, sought, most)
-        ).fetchall()
+    def chunks_with(self, sought: bytes, first: int, before: int) -> Iterable[tuple[int, bytes]]:
+        return self.connection.execute(_WITH, (first, before, sought)).fetchall()
 
     def drop_oldest(self, before: int, most: int) -> int:
         oldest = "SELECT seq FROM traces WHERE seq < %s ORDER BY seq LIMIT %s"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 _PAGES: Final = 512
 """Pages given back to the file system in one step."""
 
+_WITH: Final = (
+    "SELECT chunk, words FROM places WHERE chunk >= ? AND chunk < ? AND instr(words, ?) > 0 ORDER BY chunk DESC"
+)
 _LAST: Final = (
     "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'traces'),"
     " (SELECT ended FROM traces ORDER BY seq DESC LIMIT 1)"
@@ -44,10 +47,9 @@ class SqliteTables(sqlite3.Connection):
     def note_added(self, latest: int, traces: int, bytes: int) -> None:
         """The file knows both by itself."""
 
-    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
-        """All: whoever asks finds a few bytes in many sooner than SQL does."""
-        rows = "SELECT chunk, words FROM places WHERE chunk < ? ORDER BY chunk DESC LIMIT ?"
-        return self.execute(rows, (before, most)).fetchall()
+    def chunks_with(self, sought: bytes, first: int, before: int) -> Iterable[tuple[int, bytes]]:
+        """One after the other, as far as somebody wants them."""
+        return self.execute(_WITH, (first, before, sought))
 
     def drop_oldest(self, before: int, most: int) -> int:
         oldest = "SELECT seq FROM traces WHERE seq < ? ORDER BY seq LIMIT ?"

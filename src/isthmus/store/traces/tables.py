@@ -48,8 +48,8 @@ class Tables(Protocol):
     def note_added(self, latest: int, traces: int, bytes: int) -> None:
         """So far it goes now, and so many traces and bytes have come, or, below 0, gone."""
 
-    def chunks_with(self, sought: bytes, before: int, most: int) -> list[tuple[int, bytes]]:
-        """Rows of `places` before this one, the newest, at most so many; those without what is sought may miss."""
+    def chunks_with(self, sought: bytes, first: int, before: int) -> Iterable[tuple[int, bytes]]:
+        """Rows of `places` from one chunk to before another in which these bytes stand somewhere; the newest first."""
 
     def drop_oldest(self, before: int, most: int) -> int:
         """Take away traces with a smaller `seq`, at most so many; how many went."""

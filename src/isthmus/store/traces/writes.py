@@ -101,8 +101,8 @@ def forget(tables: Tables, owner: str, response: str) -> None:
             tables.note_added(tables.last()[0], 0, len(encode(left)) - size)
 
 
-def of_response(tables: Tables, owner: str, response: str) -> list[TraceSummary]:
-    found = [read_at(tables, seq) for seq in find_places(tables, response)]
+def of_response(tables: Tables, owner: str, response: str, *, near: bool = False) -> list[TraceSummary]:
+    found = [read_at(tables, seq) for seq in find_places(tables, response, near=near)]
     return [each for each in found if each is not None and each.response == response and each.owner == owner]
 
 
@@ -137,6 +137,6 @@ def _thread(tables: Tables, memory: Memory, filed: Filed) -> str:
         return filed.thread
     known = memory.threads.get((filed.owner, filed.previous))
     if known is None:
-        before = of_response(tables, filed.owner, filed.previous)
+        before = of_response(tables, filed.owner, filed.previous, near=True)
         known = before[0].thread if before else filed.thread
     return known
