@@ -234,17 +234,16 @@ async def test_the_old_ones_go_in_steps_and_their_totals_with_them(store: TraceS
 
 
 async def test_above_its_size_the_oldest_go_and_the_totals_stay(store: TraceStore) -> None:
-    keep_in(store, [traced(str(number), 1_000.0 + number) for number in range(600)])
+    keep_in(store, [traced(str(number), 1_000.0 + number / 10) for number in range(4_000)])
     held = (await store.stats()).bytes
     gone = 0
-    bound = held * 4 // 5  # what is not theirs alone stays
-    while went := store.prune(max_bytes=bound, most=50):
+    while went := store.prune(max_bytes=held // 2, most=200):
         gone += went
-    assert 0 < gone < 600
-    assert (await store.stats()).bytes <= bound
-    assert ids(await store.list("local"))[0] == "599"
-    assert (await store.stats()).traces == 600 - gone
-    assert [total.requests for total in await store.totals("local")] == [600]
+    assert 0 < gone < 4_000
+    assert (await store.stats()).bytes <= held // 2
+    assert ids(await store.list("local"))[0] == "3999"
+    assert (await store.stats()).traces == 4_000 - gone
+    assert [total.requests for total in await store.totals("local")] == [4_000]
 
 
 async def test_a_clock_that_goes_back_changes_no_order(store: TraceStore) -> None:

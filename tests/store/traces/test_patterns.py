@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
 from isthmus.errors import StoreUnavailable
 from isthmus.ports.packed import PackedTrace, pack
-from isthmus.store.postgres.address import Address
-from isthmus.store.postgres.connect import Options, connect
 from isthmus.store.traces import patterns as module
 from isthmus.store.traces import writes
 from isthmus.store.traces.patterns import Filler, Patterns
-from isthmus.store.traces.postgres_tables import PostgresTables
-from isthmus.store.traces.schema import open_writer
 from isthmus.store.traces.sqlite import SqliteTraces
 from isthmus.store.traces.tables import Tables
 from isthmus.store.traces.writes import Memory, keep, prune
-from postgres import database_of
+from store.traces.test_tables import tables as tables
 from traced import patterned, traced
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tables]:
-    if request.param == "sqlite":
-        with closing(open_writer(None)) as opened:
-            yield opened
-        return
-    with closing(connect(Options(Address(database_of(tmp_path))))) as connection:
-        yield PostgresTables(connection)
 
 
 def _note_after(monkeypatch: pytest.MonkeyPatch, traces: int) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from struct import Struct
 from typing import Final
 
-from isthmus.store.traces.places import CHUNK
+from isthmus.store.traces.places import CHUNK, pack_place
 
-_place: Final = Struct(">HI").pack
 _CHECKSUM: Final = (1 << 32) - 1
 _MANY: Final = 1_000
 """Chunks that are held before they are written."""
@@ -39,7 +37,7 @@ def _gather_places(connection: sqlite3.Connection) -> None:
         if chunk != last and len(gathered) >= _MANY:
             connection.executemany("INSERT INTO gathered VALUES (?, ?)", gathered.items())
             gathered.clear()
-        gathered[chunk] += _place(at, place & _CHECKSUM)
+        gathered[chunk] += pack_place(at, place & _CHECKSUM)
         last = chunk
     connection.executemany("INSERT INTO gathered VALUES (?, ?)", gathered.items())
     connection.execute("DROP TABLE places")

@@ -32,7 +32,7 @@ LAST: Final = 1 << 62
 """Behind all traces."""
 _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
 """Asked apart: for both at once SQLite would look at every row."""
-_place: Final = Struct(">HI").pack
+pack_place: Final = Struct(">HI").pack
 """Which trace of its chunk, and the checksum of its word."""
 _LENGTH, _BEFORE = 6, 2
 """Bytes of a place, and of it those before the checksum."""
@@ -46,11 +46,11 @@ def add_places(gathered: Gathered, seq: int, filed: Filed) -> None:
     """A thread is often called like its response. All these words are ours: they can be encoded."""
     chunk, at = divmod(seq, CHUNK)
     places, id, response, thread = gathered[chunk], filed.id, filed.response, filed.thread
-    places += _place(at, crc32(id.encode()))
+    places += pack_place(at, crc32(id.encode()))
     if response and response != id:
-        places += _place(at, crc32(response.encode()))
+        places += pack_place(at, crc32(response.encode()))
     if thread and thread != response and thread != id:
-        places += _place(at, crc32(thread.encode()))
+        places += pack_place(at, crc32(thread.encode()))
 
 
 def write_places(tables: Tables, gathered: Gathered) -> None:
